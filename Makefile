@@ -1,0 +1,56 @@
+# Each target builds .venv from the pinned requirements.lock first; a second call does not reinstall.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+# Workers use one thread each: two threads on a shared core are slower than one.
+TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NESCIO_PROGRESS=0
+
+.PHONY: help setup demo test check lint types quality speed scaling clean
+
+help:
+	@echo "make demo     the toy regression: a table, figures and a page in demo/"
+	@echo "make test     everything that CI runs"
+	@echo "make check    the fast part of it"
+	@echo "make quality  accuracy, calibration and detection on six UCI sets (needs NESCIO_DATA)"
+	@echo "make speed    microseconds per model-step against a plain loop"
+	@echo "make scaling  time and memory of a fit at 1e4, 1e5 and 1e6 rows"
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/nescio demo --out demo
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+check: lint types
+	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" tests
+	$(TEST_ENV) $(BIN)/python -m pytest -q --doctest-modules src/nescio
+
+test: lint types
+	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(JOBS) tests
+	$(TEST_ENV) $(BIN)/python -m pytest -q --doctest-modules src/nescio
+
+quality: $(STAMP)
+	$(BIN)/python -m nescio.benchmark.quality --out quality.json --jobs $(JOBS)
+
+speed: $(STAMP)
+	$(BIN)/python -m nescio.benchmark.speed --out speed.json
+
+scaling: $(STAMP)
+	$(BIN)/python -m nescio.benchmark.scaling --out scaling.json
+
+clean:
+	rm -rf $(VENV) demo quality.json speed.json scaling.json

@@ -1,0 +1,83 @@
+"""Argument checks and the wording of all errors: what, which argument or column, what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "InputError",
+    "NumericalError",
+    "check_fraction",
+    "check_integer",
+    "check_one_of",
+    "check_positive",
+    "check_same_shape",
+    "join_names",
+]
+
+
+class InputError(ValueError):
+    """A mistake of the caller's, told in one sentence."""
+
+
+class NumericalError(ArithmeticError):
+    """A training run that left the finite numbers and could not be brought back."""
+
+
+def check_same_shape(**tensors: Tensor) -> None:
+    """Refuse tensors whose shapes differ: ``(N,)`` against ``(N, 1)`` would broadcast to ``(N, N)``."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if len(set(shapes.values())) > 1:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise InputError(f"these tensors must have one shape: {listed}; reshape or expand them first.")
+
+
+def check_positive(name: str, value: float, *, above: float = 0.0, why: str = "") -> float:
+    """Refuse a number that is not finite or not larger than ``above``."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= above:
+        reason = f" {why}" if why else ""
+        raise InputError(f"{name} must be a finite number that exceeds {above:g}{reason}; got {value!r}.")
+    return float(value)
+
+
+def check_fraction(name: str, value: float) -> float:
+    """Refuse a number outside the open interval (0, 1)."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < 1.0:
+        raise InputError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+    return float(value)
+
+
+def check_integer(name: str, value: Any, *, least: int) -> int:
+    """Refuse what is not a whole number of at least ``least``."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    whole = whole or (hasattr(value, "__index__") and not isinstance(value, (bool, torch.Tensor)))
+    if not whole or int(value) < least:
+        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
+
+
+def check_one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """Refuse a word that is not on the list."""
+    words = list(allowed)
+    if value not in words:
+        raise InputError(f"{name} must be one of {join_names(words)}; got {value!r}.")
+    return str(value)
+
+
+def join_names(names: Iterable[object], limit: int = 5) -> str:
+    """Quote and join names for a message, the first ``limit`` of them.
+
+    >>> join_names(["a", "b"])
+    "'a', 'b'"
+    >>> join_names(range(7), limit=2)
+    "'0', '1' and 5 more"
+    """
+    listed = [f"'{name}'" for name in names]
+    if len(listed) <= limit:
+        return ", ".join(listed)
+    return f"{', '.join(listed[:limit])} and {len(listed) - limit} more"
