@@ -1,0 +1,23 @@
+"""Numbers in: toy problems with a known truth, the UCI sets, and ways to split rows (numpy only)."""
+
+from __future__ import annotations
+
+from nescio.datasets.splits import blocks, folds, group_rows, grouped_train_test
+from nescio.datasets.toy import ToyData, toy_mean, toy_regression, toy_std, toy_symmetrical, toy_symmetrical_std
+from nescio.datasets.uci import UCIData, load_uci, uci_names
+
+__all__ = [
+    "ToyData",
+    "UCIData",
+    "blocks",
+    "folds",
+    "group_rows",
+    "grouped_train_test",
+    "load_uci",
+    "toy_mean",
+    "toy_regression",
+    "toy_std",
+    "toy_symmetrical",
+    "toy_symmetrical_std",
+    "uci_names",
+]
