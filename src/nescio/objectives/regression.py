@@ -1,0 +1,71 @@
+"""What a regression model with an uncertain precision optimises: one value per point, never reduced over points."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from nescio.distributions import Gamma, expected_log_prob, gamma_kl
+
+__all__ = ["PointLosses", "dissipative_loss", "elbo", "variational_loss"]
+
+
+class PointLosses(NamedTuple):
+    """The terms of a loss, each with its own points; the training loop averages each over its points and adds them.
+
+    ``inside`` is ``(..., B)``, one value per training point; ``outside`` is ``(..., K)``, one per pseudo-input, its
+    weight already in it; ``penalty`` is ``(...)``, one per model.
+    """
+
+    inside: Tensor
+    outside: Tensor | None = None
+    penalty: Tensor | None = None
+
+
+def elbo(y: Tensor, loc: Tensor, q: Gamma, prior: Gamma, kl_weight: Tensor | float = 1.0) -> Tensor:
+    r"""Evidence lower bound of each target.
+
+    .. math:: E_{q(\lambda|x)}[\log p(y | x, \lambda)] - w \, KL(q(\lambda | x) \| p(\lambda))
+
+    Paper: eq:variational_objective_vv.  Shapes: ``y``, ``loc`` and ``q`` are ``(..., B, P)``, ``prior`` and
+    ``kl_weight`` broadcast to it; the result is ``(..., B, P)``. A bound of the evidence only at weight 1.
+    """
+    return expected_log_prob(y, loc, q) - kl_weight * gamma_kl(q, prior)
+
+
+def variational_loss(y: Tensor, loc: Tensor, q: Gamma, prior: Gamma, kl_weight: Tensor | float = 1.0) -> Tensor:
+    """Negative :func:`elbo`: the loss of variational variance (VV).
+
+    Paper: eq:variational_objective_vv.  Shapes: as :func:`elbo`.
+    """
+    return -elbo(y, loc, q, prior, kl_weight)
+
+
+def dissipative_loss(
+    y: Tensor,
+    loc: Tensor,
+    q: Gamma,
+    inside_prior: Gamma,
+    q_pseudo: Gamma | None,
+    outside_prior: Gamma | None,
+    *,
+    kl_weight: Tensor | float = 1.0,
+    pseudo_weight: Tensor | float = 1.0,
+) -> PointLosses:
+    r"""Dissipative loss: the negative bound at the data, the divergence from the outside prior at pseudo-inputs.
+
+    .. math:: -\sum_x \bigl(E_{q(\lambda|x)}[\log p(y|x,\lambda)] - w\,KL(q(\lambda|x) \| p_{in}(\lambda))\bigr)
+              + \tau \sum_{\hat x} KL(q(\lambda|\hat x) \| p_{out}(\lambda))
+
+    Paper: eq:dissipative_loss. Paper: eq:dissipative_loss_expanded.  Shapes: ``y``, ``loc``, ``q`` ``(..., B, P)``; ``q_pseudo``
+    ``(..., K, P)``; priors and weights broadcast to these; the terms are summed over ``P`` alone.
+
+    Deviation: eq:dissipative_loss_expanded is printed without the log of the likelihood and without brackets, so that
+    the divergence at the data would be rewarded; here it is a cost, as eq:dissipative_loss demands.
+    Deviation: two priors and two weights; equal priors and weights of one are the paper's loss.
+    """
+    inside = variational_loss(y, loc, q, inside_prior, kl_weight).sum(-1)
+    if q_pseudo is None or outside_prior is None:
+        return PointLosses(inside)
+    return PointLosses(inside, (pseudo_weight * gamma_kl(q_pseudo, outside_prior)).sum(-1))
