@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from nescio.densities.base import Density
+from nescio.densities.gaussian_mixture import GaussianMixture, fit_gaussian_mixture
+from nescio.densities.kde import GaussianKDE, fit_kde
 from nescio.densities.neighbours import NeighbourDistance, fit_neighbours
 
-__all__ = ["NeighbourDistance", "fit_neighbours"]
+__all__ = [
+    "Density",
+    "GaussianKDE",
+    "GaussianMixture",
+    "NeighbourDistance",
+    "fit_gaussian_mixture",
+    "fit_kde",
+    "fit_neighbours",
+]
