@@ -16,6 +16,8 @@ __all__ = ["Rejected"]
 
 # Each push goes this much farther than the one before it; the last lies at most this much beyond what was needed.
 _PUSH = 1.25
+# Fewest proposals asked for at once: small calls cost as much as this one.
+_SMALLEST_REDRAW = 16
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Rejected:
     ``threshold="auto"`` is ``factor`` times the ``quantile`` of the rows' own distance to each other; where that is no
     positive finite number (a single distinct row), ``factor`` times 1.0, the spread of a standardised column.
     Points still too near after ``max_rounds`` draws are pushed straight away from their nearest row, as far as needed:
-    every point returned keeps the distance. A slot is drawn again only while it is refused, from the proposals of its
-    own model, so model m never depends on its stack mates.
+    every point returned keeps the distance. What is drawn again follows from the model's own refusals, so
+    model m never depends on its stack mates.
     """
 
     placement: Placement
@@ -62,12 +64,9 @@ class Rejected:
         placed = check_placed(placement(points, count, generators), points, count, len(generators)).clone()
         near = neighbours.distance(placed) < threshold
         for _ in range(self.max_rounds):
-            models = near.any(dim=1).nonzero()[:, 0].tolist()  # only these draw again
-            if not models:
+            if not bool(near.any()):
                 return placed
-            proposals = placed.clone()
-            proposals[models] = placement(points, count, [generators[model] for model in models])
-            fresh = proposals[near]
+            fresh = _redraw(placement, points, near, generators)
             placed[near] = fresh
             near[near.clone()] = neighbours.distance(fresh) < threshold
         models = near.any(dim=1).nonzero()[:, 0].tolist()
@@ -86,6 +85,26 @@ class Rejected:
             typical = float(torch.quantile(neighbours.leave_one_out().double(), self.quantile))
             threshold = self.factor * (typical if 0.0 < typical < torch.inf else 1.0)
         return fit_placement(self.placement, points), neighbours, threshold
+
+
+def _redraw(placement: Placement, points: Tensor, near: Tensor, generators: Sequence[torch.Generator]) -> Tensor:
+    """New proposals for the slots marked in ``near (M, count)``, in its order.
+
+    A model asks for its own need rounded up to a power of two, never for that of its stack mates; models that ask for
+    the same number are served together.
+    """
+    needs = near.sum(dim=1).tolist()
+    asked = [0 if need == 0 else max(1 << (need - 1).bit_length(), _SMALLEST_REDRAW) for need in needs]
+    fresh = points.new_empty((*near.shape, points.shape[1]))
+    for size in sorted(set(asked) - {0}):
+        models = [model for model, own in enumerate(asked) if own == size]
+        proposals = placement(points, size, [generators[model] for model in models])
+        slots = near[models]
+        place = (slots.cumsum(dim=1) - 1).clamp(min=0, max=size - 1)
+        fresh[models] = check_placed(proposals, points, size, len(models)).gather(
+            1, place.unsqueeze(-1).expand(-1, -1, points.shape[1])
+        )
+    return fresh[near]
 
 
 def _push_away(x: Tensor, spare: Tensor, neighbours: NeighbourDistance, threshold: float) -> Tensor:
