@@ -18,6 +18,8 @@ __all__ = ["MixtureDescent"]
 # Longest single step, in standardised units: on a component of tiny variance the density, and with it a printed step of
 # delta * grad p, can exceed all floating-point numbers.
 _LONGEST_STEP = 100.0
+# Rows of one of the paper's batches.
+_BATCH = 1024
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,10 @@ class MixtureDescent:
     ``gradient``: ``"density"`` steps by grad p, ``"log_density"`` by grad log p. ``normalise``: every step has length
     ``step_size``. ``gate``: a point moves only while its gradient's norm divided by the size of the pool is below it.
     ``tolerance``: a model stops after the step whose longest move is no longer than this. ``start``: rows of the
-    ``"data"`` or samples of the ``"mixture"``. ``pool_multiplier``: the pool is this times ``count``; the points of a pool do not see
-    each other except through its size in the gate, so only the ``count`` that are wanted are made.
-    ``n_components=None``: one per row up to 1,024. ``max_rows``: rows the mixture is fitted to; 1,024 is the batch that
-    the paper fits one to. ``density``: an already fitted one, used instead.
+    ``"data"`` or samples of the ``"mixture"``. ``pool_multiplier``: the pool is this times the least multiple of the
+    number of components above 1,024, as in the runs; its points do not see each other except through this number, so
+    only the ``count`` that are wanted are made. ``n_components=None``: one per row up to 1,024. ``max_rows``: rows the
+    mixture is fitted to; the paper fits one to each batch of 1,024. ``density``: a fitted one, used instead.
 
     Deviation: a step is cut at length 100. As printed it is proportional to p, which on a narrow component is
     astronomically large, and in many dimensions so small that nothing moves.
@@ -53,7 +55,7 @@ class MixtureDescent:
     n_components: int | None = None
     covariance_type: str = "diag"
     bayesian: bool = True
-    max_rows: int = 1024
+    max_rows: int = _BATCH
     seed: int = 0
     density: Density | None = None
 
@@ -105,7 +107,8 @@ class MixtureDescent:
     def descend(self, density: Density, x: Tensor) -> Tensor:
         """Walk ``x (M, count, D)`` down ``density``; the starting points are given, so nothing here is random."""
         active = torch.ones(len(x), dtype=torch.bool, device=x.device)
-        pool = self.pool_multiplier * x.shape[1]
+        components = len(density.means) if isinstance(density, GaussianMixture) else 1
+        pool = self.pool_multiplier * components * (_BATCH // components + 1)
         # while (iterations < max_iterations) & (epsilon > tolerance)
         for _ in range(self.steps):
             if not bool(active.any()):

@@ -94,7 +94,8 @@ def _redraw(placement: Placement, points: Tensor, near: Tensor, generators: Sequ
     the same number are served together.
     """
     needs = near.sum(dim=1).tolist()
-    asked = [0 if need == 0 else max(1 << (need - 1).bit_length(), _SMALLEST_REDRAW) for need in needs]
+    count = near.shape[1]
+    asked = [min(max(1 << (need - 1).bit_length(), _SMALLEST_REDRAW), count) if need else 0 for need in needs]
     fresh = points.new_empty((*near.shape, points.shape[1]))
     for size in sorted(set(asked) - {0}):
         models = [model for model, own in enumerate(asked) if own == size]
