@@ -10,7 +10,7 @@ from torch.distributions import Distribution
 from torch.distributions.utils import broadcast_all
 
 from nescio._validation import InputError
-from nescio.distributions.special import exp_minus_tangent, stirling_remainder, stirling_remainder_derivative
+from nescio.distributions.special import exp_minus_tangent, stirling_remainder, tangent_limit
 
 __all__ = ["Gamma", "check_no_outer_product", "gamma_kl"]
 
@@ -21,7 +21,7 @@ def check_no_outer_product(**tensors: Tensor) -> None:
     if all(shape == shapes[0] for shape in shapes):
         return
     try:
-        together = torch.broadcast_shapes(*shapes)
+        together = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
     except RuntimeError:
         together = None
     if together not in shapes:
@@ -71,37 +71,72 @@ class Gamma(torch.distributions.Gamma):
 
 
 def gamma_kl(q: Gamma, p: Gamma) -> Tensor:
-    r"""Kullback-Leibler divergence of ``p`` from ``q``, :math:`KL(\Gamma(\alpha, \beta) \| \Gamma(a, b))`, elementwise.
+    r"""Kullback-Leibler divergence :math:`KL(\Gamma(\alpha, \beta) \| \Gamma(a, b))` of ``p`` from ``q``, elementwise.
 
-    .. math:: (\alpha - a)\psi(\alpha) - \log\Gamma(\alpha) + \log\Gamma(a) + a \log\frac\beta b + \alpha\frac{b-\beta}\beta
+    .. math:: (\alpha - a)\psi(\alpha) - \log\Gamma(\alpha) + \log\Gamma(a)
+              + a (\log\beta - \log b) + \alpha\frac{b-\beta}\beta
 
     Paper: sec:appendix:vv_elbo_closed_form.  Shapes: ``q`` is ``*``, ``p`` broadcasts to it; the result is ``*``,
     not reduced.
 
-    The printed sum cancels terms of size :math:`\alpha\log\alpha`. Here the same quantity is a sum of three divergences, none of
-    them negative: with :math:`h(x) = e^x - 1 - x`, :math:`l = \log(a/\alpha)`, :math:`s = \log(b/\beta) - l` and Stirling's remainder :math:`R`,
+    The printed sum cancels terms of size :math:`\alpha\log\alpha`. Here the same quantity is a sum of three
+    divergences, none of them negative: with :math:`h(x) = e^x - 1 - x`, :math:`l = \log(a/\alpha)`, :math:`s = \log(b/\beta) - l`
+    and Stirling's remainder :math:`R`,
 
     .. math:: a\,h(s) + \tfrac12 h(l) + [R(a) - R(\alpha) - (a - \alpha) R'(\alpha)].
 
-    Accurate to a few roundings of the parameters for shapes from 1e-3 up and any rates; values and gradients are
-    finite in single precision for shapes to 1e6 and rates from 1e-12 to 1e12.
+    For shapes from 1e-3 to 1e6 and any rates the error is that of a few roundings of the parameters, plus
+    1e-14 (double) or 2e-6 (single precision). Values and gradients are finite in single precision for shapes from 1 to
+    1e6 and rates from 1e-12 to 1e12; divergences above 1e17 are continued along a tangent there.
     """
     if p.concentration.shape != q.concentration.shape:
         _check_expands(q, p)
-    shape_ratio = (p.concentration / q.concentration).log()
-    mean_ratio = (p.rate / q.rate).log() - shape_ratio
-    remainder = (
-        stirling_remainder(p.concentration)
-        - stirling_remainder(q.concentration)
-        - (p.concentration - q.concentration) * stirling_remainder_derivative(q.concentration)
-    )
-    return p.concentration * exp_minus_tangent(mean_ratio) + 0.5 * exp_minus_tangent(shape_ratio) + remainder
+    kl: Tensor = _GammaKL.apply(q.concentration, q.rate, p.concentration, p.rate)  # type: ignore[no-untyped-call]
+    return kl
+
+
+class _GammaKL(torch.autograd.Function):
+    """The divergence with its gradient in closed form, which halves the time of a small eager step.
+
+    The gradient is made of differentiable operations, so it can be differentiated again.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(concentration: Tensor, rate: Tensor, prior_concentration: Tensor, prior_rate: Tensor) -> Tensor:
+        shape_ratio = (prior_concentration / concentration).log()
+        mean_ratio = (prior_rate / rate).log() - shape_ratio
+        prior_value, _ = stirling_remainder(prior_concentration)
+        value, slope = stirling_remainder(concentration)
+        remainder = prior_value - value - (prior_concentration - concentration) * slope
+        equal_means = 0.5 * (torch.expm1(shape_ratio) - shape_ratio) + remainder
+        return prior_concentration * exp_minus_tangent(mean_ratio) + equal_means
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, weight: Tensor) -> tuple[Tensor | None, ...]:
+        alpha, beta, a, b = ctx.saved_tensors
+        log_rates = (b / beta).log()
+        pull = a * torch.expm1((log_rates - (a / alpha).log()).clamp(max=tangent_limit(alpha.dtype)))
+        to_alpha = to_beta = to_a = to_b = None
+        if ctx.needs_input_grad[0]:
+            to_alpha = weight * (pull / alpha + (alpha - a) * (torch.polygamma(1, alpha) - alpha.reciprocal()))
+        if ctx.needs_input_grad[1]:
+            to_beta = weight * (-pull / beta)
+        if ctx.needs_input_grad[2]:
+            to_a = (weight * (torch.digamma(a) - torch.digamma(alpha) - log_rates)).sum_to_size(a.shape)
+        if ctx.needs_input_grad[3]:
+            to_b = (weight * (pull / b)).sum_to_size(b.shape)
+        return to_alpha, to_beta, to_a, to_b
 
 
 def _check_expands(q: Gamma, p: Gamma) -> None:
     """Refuse a ``p`` that would enlarge ``q``."""
-    check_no_outer_product(q=q.concentration, p=p.concentration)
-    if torch.broadcast_shapes(q.concentration.shape, p.concentration.shape) != q.concentration.shape:
-        raise InputError(
-            f"p must broadcast to the shape of q, {tuple(q.concentration.shape)}; got {tuple(p.concentration.shape)}."
-        )
+    shape, other = q.concentration.shape, p.concentration.shape
+    fits = len(other) <= len(shape) and all(m in (1, n) for m, n in zip(reversed(other), reversed(shape), strict=False))
+    if not fits:
+        raise InputError(f"p must broadcast to the shape of q, {tuple(shape)}; got {tuple(other)}.")

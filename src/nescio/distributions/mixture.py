@@ -110,8 +110,8 @@ class StudentTMixture(Distribution):
         df, loc, scale = self._arrays()
         target = y.detach().double().cpu().numpy()
         shape = np.broadcast_shapes(target.shape, loc.shape[1:])
-        flat = [np.broadcast_to(part, (len(loc), *shape)).reshape(len(loc), -1) for part in (df, loc, scale)]
-        score = _integrated_crps(*flat, np.broadcast_to(target, shape).reshape(-1)).reshape(shape)
+        df, loc, scale = (np.broadcast_to(part, (len(loc), *shape)).reshape(len(loc), -1) for part in (df, loc, scale))
+        score = _integrated_crps(df, loc, scale, np.broadcast_to(target, shape).reshape(-1)).reshape(shape)
         return torch.as_tensor(score).to(dtype=like.dtype, device=like.device)
 
     def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
@@ -120,12 +120,9 @@ class StudentTMixture(Distribution):
         like = self.components.loc
         device = like.device if generator is None else generator.device
         member = torch.randint(len(like), shape, device=device, generator=generator).to(like.device)
+        rows = member.reshape(-1, self.batch_shape.numel())
         df, loc, scale = (
-            torch.gather(
-                part.expand(len(like), *self.batch_shape).reshape(len(like), -1),
-                0,
-                member.reshape(-1, self.batch_shape.numel()),
-            ).reshape(shape)
+            part.reshape(len(like), -1).gather(0, rows).reshape(shape)
             for part in (self.components.df, like, self.components.scale)
         )
         return StudentT(df, loc, scale).sample((), generator)
@@ -166,13 +163,13 @@ def _invert(
 
 def _standard_density(df: _FloatArray, t: _FloatArray) -> _FloatArray:
     """Density of the standard Student-t."""
-    density: _FloatArray = StudentT(torch.as_tensor(df)).log_prob(torch.as_tensor(t)).exp().numpy()
+    density: _FloatArray = StudentT(torch.as_tensor(df)).log_prob(torch.as_tensor(t)).exp().numpy().astype(np.float64)
     return density
 
 
 def _integrated_crps(df: _FloatArray, loc: _FloatArray, scale: _FloatArray, y: _FloatArray) -> _FloatArray:
-    """Integrate the squared error of the distribution function; ``(M, N)`` members, ``(N,)`` targets, ``(N,)`` scores."""
-    # The tail left out beyond X scales is of order X^(1 - 2 df); with the largest panel at X = 4^levels it is below 1e-13.
+    """Integrate the squared error of the distribution function: members ``(M, N)``, targets and scores ``(N,)``."""
+    # The tail left out beyond X = 4^levels scales is of order X^(1 - 2 df): below 1e-13.
     heaviest = float(np.clip(df.min(), 1.0, None)) if df.size else 1.0
     levels = max(3, math.ceil(13.0 * math.log(10.0) / ((2.0 * heaviest - 1.0) * math.log(_PANEL_RATIO))))
     positive = _PANEL_RATIO ** np.arange(levels + 1)

@@ -39,7 +39,7 @@ class StudentT(torch.distributions.StudentT):
 
     @classmethod
     def from_gamma(cls, loc: Tensor, q: Gamma) -> StudentT:
-        r"""Marginal of a Gaussian at ``loc`` whose precision is ``q``: df :math:`2\alpha`, scale :math:`\sqrt{\beta/\alpha}`.
+        r"""Marginal of a Gaussian with precision ``q``: df :math:`2\alpha`, scale :math:`\sqrt{\beta/\alpha}`.
 
         Paper: eq:student-t. Paper: sec:appendix-student-t.  Shapes: ``loc`` and ``q`` broadcast to the larger of them.
         """
@@ -48,7 +48,7 @@ class StudentT(torch.distributions.StudentT):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> StudentT:
         """The same distribution with its batch axes expanded to ``batch_shape``."""
-        return StudentT(*(tensor.expand(batch_shape) for tensor in (self.df, self.loc, self.scale)))
+        return StudentT(self.df.expand(batch_shape), self.loc.expand(batch_shape), self.scale.expand(batch_shape))
 
     @property
     def mean(self) -> Tensor:

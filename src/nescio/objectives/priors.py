@@ -61,7 +61,7 @@ def prior_from_residuals(
 
 
 def toy_prior(std: Tensor | float, rate: float = 1e-3) -> Gamma:
-    r"""Weak prior of the toy figures: a small rate, and the shape :math:`1 + \beta/\sigma^2` that gives the level ``std``.
+    r"""Weak prior of the toy figures, at the level ``std``: a small rate, the shape :math:`1 + \beta/\sigma^2`.
 
     Paper: fig:gamma_prior.  Shapes: ``std`` is a number or ``(P,)``.
 
@@ -93,7 +93,8 @@ def graded_prior(
     shape = check_positive("concentration", concentration, above=1.0, why=_FINITE_VARIANCE)
     if knots.ndim != 1 or variances.ndim != 2 or len(knots) != len(variances) or len(knots) == 0:
         raise InputError(
-            f"knots must be (Q,) and variances (Q, P); got the shapes {tuple(knots.shape)} and {tuple(variances.shape)}."
+            "knots must be (Q,) and variances (Q, P), with at least one knot; "
+            f"got the shapes {tuple(knots.shape)} and {tuple(variances.shape)}."
         )
     if not bool(torch.isfinite(knots).all()) or not bool((knots.diff() > 0).all()):
         raise InputError(f"knots must be finite and strictly rising; got {knots.tolist()}.")
@@ -102,10 +103,9 @@ def graded_prior(
 
     def prior(x: Tensor) -> Gamma:
         far = distance(x).to(knots.dtype).clamp(knots[0], knots[-1])
-        right = torch.searchsorted(knots, far.detach().contiguous()).clamp(1, max(len(knots) - 1, 1))
-        right = right.clamp(max=len(knots) - 1)
+        right = torch.searchsorted(knots, far.detach().contiguous()).clamp(min=1).clamp(max=len(knots) - 1)
         left = (right - 1).clamp(min=0)
-        width = torch.where(right > left, knots[right] - knots[left], 1.0)
+        width = torch.where(right > left, knots[right] - knots[left], 1.0)  # a single knot has no interval
         fraction = ((far - knots[left]) / width).unsqueeze(-1)
         variance = torch.lerp(levels[left], levels[right], fraction).exp()
         return Gamma(torch.full_like(variance, shape), (shape - 1.0) * variance)

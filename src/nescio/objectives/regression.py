@@ -58,8 +58,9 @@ def dissipative_loss(
     .. math:: -\sum_x \bigl(E_{q(\lambda|x)}[\log p(y|x,\lambda)] - w\,KL(q(\lambda|x) \| p_{in}(\lambda))\bigr)
               + \tau \sum_{\hat x} KL(q(\lambda|\hat x) \| p_{out}(\lambda))
 
-    Paper: eq:dissipative_loss. Paper: eq:dissipative_loss_expanded.  Shapes: ``y``, ``loc``, ``q`` ``(..., B, P)``; ``q_pseudo``
-    ``(..., K, P)``; priors and weights broadcast to these; the terms are summed over ``P`` alone.
+    Paper: eq:dissipative_loss. Paper: eq:dissipative_loss_expanded.  Shapes: ``y``, ``loc``, ``q`` ``(..., B, P)``;
+    ``q_pseudo`` ``(..., K, P)``; priors and weights broadcast to these; the terms are summed over ``P`` alone. Without
+    pseudo-inputs there is no outside term.
 
     Deviation: eq:dissipative_loss_expanded is printed without the log of the likelihood and without brackets, so that
     the divergence at the data would be rewarded; here it is a cost, as eq:dissipative_loss demands.
