@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 # Workers use one thread each: two threads on a shared core are slower than one.
-TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NESCIO_PROGRESS=0
+TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .PHONY: help setup demo test check lint types quality speed scaling clean
 

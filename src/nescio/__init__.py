@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
+from nescio.estimators import DissipativeRegressor, Prediction, VariationalVarianceRegressor
+
 __version__ = "0.1.0"
+
+__all__ = ["DissipativeRegressor", "Prediction", "VariationalVarianceRegressor", "__version__"]

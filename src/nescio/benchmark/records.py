@@ -1,0 +1,61 @@
+"""Records: rows of results with what made them, written once as CSV and never edited."""
+
+from __future__ import annotations
+
+import csv
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+import torch
+
+import nescio
+
+__all__ = ["provenance", "write_records"]
+
+
+@cache
+def provenance() -> dict[str, str]:
+    """Commit, versions, hardware and date of this run."""
+    folder = Path(nescio.__file__).parent
+    ask = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"]
+    found = subprocess.run(ask, capture_output=True, text=True, check=False)
+    hardware = f"{_processor()}, {os.cpu_count()} cores"
+    if torch.cuda.is_available():
+        hardware += f", {torch.cuda.get_device_name()}"
+    return {
+        "commit": found.stdout.strip() or "unknown",
+        "versions": f"nescio {nescio.__version__}, python {platform.python_version()}, torch {torch.__version__}, "
+        f"numpy {np.__version__}, scikit-learn {sklearn.__version__}",
+        "hardware": hardware,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write records as CSV, beside and then renamed, so that a crash leaves the old file whole."""
+    rows = [dict(record) for record in records]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(f".{os.getpid()}.tmp")
+    with beside.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    beside.replace(path)

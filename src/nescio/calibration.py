@@ -1,0 +1,116 @@
+"""What the training rows say about rows to come: support as a conformal p-value, and how errors grow with distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from sklearn.isotonic import IsotonicRegression
+
+from nescio._random import child_seed, hashed_uniform
+from nescio.densities import NeighbourDistance
+
+__all__ = ["EDGE", "INSIDE", "OUTSIDE", "UNKNOWN", "Support", "error_growth", "fit_support"]
+
+INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
+
+
+@dataclass(frozen=True)
+class Support:
+    """A conformal test of the input: would a row of the training table have looked as strange as this one?
+
+    ``neighbours`` gives the score, the mean distance to the k nearest training rows; ``scores`` are those of training
+    rows, each taken as if it had not been there, in ascending order.
+    """
+
+    neighbours: NeighbourDistance
+    scores: np.ndarray
+
+    def score(self, x: np.ndarray) -> np.ndarray:
+        """Strangeness of ``x (N, D)``, ``(N,)``: larger is stranger."""
+        return self.neighbours.distance(torch.as_tensor(x, dtype=torch.float64)).numpy()
+
+    def p_value(self, x: np.ndarray) -> np.ndarray:
+        r"""The share of training rows at least as strange, smoothed so that it is uniform on rows from inside.
+
+        .. math:: p = \frac{\#\{s_i > s\} + U (1 + \#\{s_i = s\})}{n + 1}
+
+        U is a hash of the row, so the answer is the same in any batch and at any time.
+        """
+        score = self.score(x)
+        above = len(self.scores) - np.searchsorted(self.scores, score, side="right")
+        equal = len(self.scores) - np.searchsorted(self.scores, score, side="left") - above
+        return (above + hashed_uniform(x) * (1 + equal)) / (len(self.scores) + 1)
+
+    def verdict(self, x: np.ndarray, edge: float, outside: float) -> np.ndarray:
+        """One word per row: ``inside``, ``edge`` or ``outside`` at the false-alarm rates ``edge`` and ``outside``.
+
+        With fewer than ``1/rate - 1`` scores a rate cannot be kept: rows that would need it are called ``edge``
+        instead of ``outside``, and ``unknown`` instead of either.
+        """
+        p = self.p_value(x)
+        words = np.full(len(p), INSIDE, dtype=object)
+        words[p <= edge] = EDGE if self.can_tell(edge) else UNKNOWN
+        if self.can_tell(outside):
+            words[p <= outside] = OUTSIDE
+        return words.astype(str)
+
+    def can_tell(self, rate: float) -> bool:
+        """Whether there are rows enough to raise one false alarm in ``1/rate``."""
+        return (len(self.scores) + 1) * rate >= 1.0 - 1e-9
+
+
+def fit_support(x: np.ndarray, *, k: int = 5, max_rows: int = 10_000, seed: int = 0) -> Support:
+    """Calibrate the support of ``x (N, D)``.
+
+    Up to ``max_rows`` rows each is scored against all the others. Above that a random ``max_rows`` are the reference
+    and as many others give the scores, so that the cost grows linearly with N. Rows with the same inputs count once:
+    a row's twins would otherwise vouch for it.
+    """
+    distinct = np.unique(x, axis=0)
+    order = np.random.default_rng(child_seed(seed, "support")).permutation(len(distinct))
+    reference = torch.as_tensor(distinct[order[:max_rows]], dtype=torch.float64)
+    neighbours = NeighbourDistance(reference, k=k)
+    if len(distinct) > max_rows:
+        rest = torch.as_tensor(distinct[order[max_rows : 2 * max_rows]], dtype=torch.float64)
+        scores = neighbours.distance(rest).numpy()
+    else:
+        scores = neighbours.leave_one_out().numpy()
+    return Support(neighbours, np.sort(scores[np.isfinite(scores)]))
+
+
+def error_growth(
+    distance: np.ndarray,
+    squared_error: np.ndarray,
+    *,
+    floor: np.ndarray,
+    level: np.ndarray,
+    knots: int = 24,
+) -> tuple[np.ndarray, np.ndarray]:
+    """How the squared error of the mean grows with the distance from its training rows.
+
+    Parameters
+    ----------
+    distance, squared_error
+        Of rows that were held out, ``(Q,)`` and ``(Q, P)``: blockwise, so that some lie far from what was left.
+    floor, level
+        Smallest variance, and the variance asked for far away, ``(P,)``.
+    knots
+        Number of distances at which the curve is kept.
+
+    Returns
+    -------
+    distances ``(R,)`` and variances ``(R, P)``: an isotonic regression up to the 99 % quantile of the distances seen,
+    then a straight line in the logarithm to ``level`` at three times that distance.
+    """
+    seen = max(float(np.quantile(distance, 0.99)), float(np.finfo(np.float32).tiny))
+    inner = np.unique(np.quantile(distance[distance <= seen], np.linspace(0.0, 1.0, knots)))
+    curve = np.empty((len(inner) + 1, len(level)))
+    for output in range(len(level)):
+        isotonic = IsotonicRegression(increasing=True, out_of_bounds="clip")
+        isotonic.fit(distance, squared_error[:, output])
+        low, high = sorted((floor[output], level[output]))
+        curve[:-1, output] = np.clip(isotonic.predict(inner), low, high)
+        curve[-1, output] = level[output]
+    return np.append(inner, 3.0 * seen), curve

@@ -1,0 +1,167 @@
+"""The face that all regressors share: what goes in is checked and standardised, what comes out is in units of y."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nescio._random import seed_from
+from nescio._validation import InputError, check_fraction
+from nescio.calibration import Support, fit_support
+from nescio.distributions import Gamma, StudentT, StudentTMixture, gamma_kl
+from nescio.estimators.arrays import LARGEST, check_inputs, check_targets, check_weights, weighted_scaler
+from nescio.estimators.core import CoreModel
+from nescio.estimators.prediction import Prediction
+
+__all__ = ["DistributionRegressor", "resolve_device"]
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    """The device called ``device``; ``"auto"`` is the first CUDA device where there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InputError(f"device must be 'auto', 'cpu' or a CUDA device; got {device!r}.") from error
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"device={device!r} was asked for, but torch sees no CUDA device; use device='auto'.")
+    return chosen
+
+
+class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
+    """A regressor whose prediction is a distribution, and which says whether it has seen anything like a row."""
+
+    @abstractmethod
+    def _fit_core(
+        self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None, y_scale: np.ndarray, seed: int
+    ) -> CoreModel:
+        """Train on standardised inputs ``(N, D)`` and targets ``(N, P)``."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DistributionRegressor:
+        """Fit to a table and its targets.
+
+        Parameters
+        ----------
+        X
+            ``(N, D)``: an array or a pandas or polars frame, numeric and finite.
+        y
+            ``(N,)`` or ``(N, P)``.
+        sample_weight
+            ``(N,)``, not negative.
+
+        Nothing of an earlier fit is lost until this one has succeeded.
+        """
+        inputs = check_inputs(self, X, reset=True)
+        targets, single = check_targets(y, len(inputs))
+        weights = check_weights(sample_weight, inputs)
+        if weights is not None:
+            used = weights > 0
+            inputs, targets, weights = inputs[used], targets[used], weights[used]
+        seed = seed_from(self.random_state)
+        x_shift, x_scale = weighted_scaler(inputs, weights)
+        y_shift, y_scale = weighted_scaler(targets, weights)
+        x = (inputs - x_shift) / x_scale
+        core = self._fit_core(x, (targets - y_shift) / y_scale, weights, y_scale, seed)
+        support = fit_support(x, seed=seed)
+
+        self.x_shift_, self.x_scale_, self.y_shift_, self.y_scale_ = x_shift, x_scale, y_shift, y_scale
+        self.single_target_, self.n_outputs_, self.n_rows_ = single, targets.shape[1], len(inputs)
+        self.core_, self.support_ = core, support
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether ``fit`` has come to its end."""
+        return hasattr(self, "core_")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn may expect of this estimator."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.non_deterministic = False
+        return tags
+
+    def _standardise(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        x = (check_inputs(self, X, reset=False) - self.x_shift_) / self.x_scale_
+        return np.clip(x, -LARGEST, LARGEST)
+
+    def _posterior(self, X: Any) -> tuple[torch.Tensor, Gamma]:
+        return self.core_.posterior(torch.as_tensor(self._standardise(X), dtype=torch.float32))
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predicted means, ``(N,)`` or ``(N, P)``; with ``return_std`` a pair of means and standard deviations."""
+        if return_std:
+            prediction = self.predict_dist(X)
+            return prediction.mean, prediction.std
+        loc = self.core_.locations(torch.as_tensor(self._standardise(X), dtype=torch.float32)) if self._fitted() else 0
+        mean = loc.double().mean(0).numpy() * self.y_scale_ + self.y_shift_
+        return mean[:, 0] if self.single_target_ else mean
+
+    def _fitted(self) -> bool:
+        check_is_fitted(self)
+        return True
+
+    def predict_dist(self, X: Any) -> Prediction:
+        """The whole predictive distribution of each row, in units of y."""
+        loc, q = self._posterior(X)
+        shift, scale = torch.as_tensor(self.y_shift_), torch.as_tensor(self.y_scale_)
+        scaled = Gamma(q.concentration.double(), q.rate.double() * scale.square())
+        return Prediction(StudentTMixture(StudentT.from_gamma(loc.double() * scale + shift, scaled)), self.single_target_)
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper end of the central interval of this probability."""
+        check_fraction("level", level)
+        return self.predict_dist(X).interval(level)
+
+    def knowledge(self, X: Any) -> np.ndarray:
+        """How far the posterior has moved from the outside prior, in nats: the sum over targets, averaged over members.
+
+        A diagnostic: near zero the answer is the prior's. It is not monotone in ignorance.
+        """
+        _, q = self._posterior(X)
+        prior = self.core_.reference_prior
+        if prior is None:
+            raise InputError("knowledge is measured against a prior, and this model was fitted with prior=None.")
+        double = Gamma(prior.concentration.cpu().double(), prior.rate.cpu().double())
+        return gamma_kl(Gamma(q.concentration.double(), q.rate.double()), double).sum(-1).mean(0).numpy()
+
+    def support(self, X: Any) -> np.ndarray:
+        """A p-value of each row: the share of the training data that lies at least as far out.
+
+        Uniform on fresh rows from inside; small where the model has seen nothing like the row.
+        """
+        x = self._standardise(X)
+        return self.support_.p_value(x)
+
+    def verdict(self, X: Any, edge: float = 1 / 20, outside: float = 1 / 200) -> np.ndarray:
+        """``"inside"``, ``"edge"`` or ``"outside"`` per row, from ``support`` at these rates of false alarms.
+
+        Where there are too few training rows for a rate (fewer than 199 for 1 in 200), a warning says so and such rows
+        are called ``"edge"``, or ``"unknown"`` where even that cannot be told.
+        """
+        check_fraction("edge", edge)
+        check_fraction("outside", outside)
+        if outside > edge:
+            raise InputError(f"outside must not exceed edge; got outside={outside!r} and edge={edge!r}.")
+        x = self._standardise(X)
+        support: Support = self.support_
+        if not support.can_tell(outside):
+            warnings.warn(
+                f"{len(support.scores)} distinct training rows are too few to call a row outside at 1 false alarm in "
+                f"{round(1 / outside)}: at least {round(1 / outside) - 1} are needed.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return support.verdict(x, edge, outside)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """How much each row looks like the data: larger is more alike (minus the log of the distance)."""
+        x = self._standardise(X)
+        return -np.log(np.maximum(self.support_.score(x), 1e-12))

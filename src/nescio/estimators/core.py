@@ -1,0 +1,104 @@
+"""A fitted model in standardised units: networks, head and anchor, from rows to locations and Gamma posteriors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nescio.distributions import Gamma
+from nescio.networks import Anchor, Head, Network, Parameters
+
+__all__ = ["CoreModel"]
+
+CHUNK = 1_024
+"""Rows in one forward pass. Every pass has this many, the last one padded: a product of matrices may round
+differently for another number of rows, and a row's prediction must not depend on its batch."""
+
+
+@dataclass(frozen=True)
+class CoreModel:
+    """M members, each a mean and a posterior over the precision, with the anchor around them."""
+
+    mean_network: Network
+    mean_parameters: Parameters
+    precision_network: Network
+    precision_parameters: Parameters
+    head: Head
+    offset: Tensor
+    reference_prior: Gamma | None
+    """What knowledge is measured against, ``(P,)``: the outside prior, or the only one there is."""
+    anchor: Anchor | None = None
+    anchor_variance: bool = True
+    fade_mean: bool = False
+
+    @property
+    def members(self) -> int:
+        """M."""
+        return len(self.offset)
+
+    def to(self, device: torch.device) -> CoreModel:
+        """The same model on another device."""
+        prior, anchor = self.reference_prior, self.anchor
+        if prior is not None:
+            prior = Gamma(prior.concentration.to(device), prior.rate.to(device))
+        if anchor is not None:
+            anchor = Anchor(anchor.centres.to(device), anchor.start, anchor.full)
+        return CoreModel(
+            self.mean_network,
+            {name: value.to(device) for name, value in self.mean_parameters.items()},
+            self.precision_network,
+            {name: value.to(device) for name, value in self.precision_parameters.items()},
+            self.head,
+            self.offset.to(device),
+            prior,
+            anchor,
+            self.anchor_variance,
+            self.fade_mean,
+        )
+
+    @torch.no_grad()
+    def locations(self, x: Tensor) -> Tensor:
+        """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
+        parts = [self._location(chunk, self._weight(chunk)) for chunk in self._chunks(x)]
+        return torch.cat(parts, dim=1)[:, : len(x)].cpu()
+
+    @torch.no_grad()
+    def posterior(self, x: Tensor) -> tuple[Tensor, Gamma]:
+        """Means and posteriors of the members at ``x (N, D)``, each ``(M, N, P)``."""
+        locations, concentrations, rates = [], [], []
+        for chunk in self._chunks(x):
+            weight = self._weight(chunk)
+            q = self.head(self.precision_network(self.precision_parameters, self._stacked(chunk)) + self.offset)
+            if weight is not None and self.anchor_variance and self.reference_prior is not None:
+                q = Anchor.blend(q, self.reference_prior, weight)
+            locations.append(self._location(chunk, weight))
+            concentrations.append(q.concentration)
+            rates.append(q.rate)
+        join = lambda parts: torch.cat(parts, dim=1)[:, : len(x)].cpu()
+        return join(locations), Gamma(join(concentrations), join(rates))
+
+    def _chunks(self, x: Tensor) -> list[Tensor]:
+        x = x.to(self.offset.device)
+        missing = -len(x) % CHUNK
+        if missing:
+            x = torch.cat([x, x.new_zeros(missing, x.shape[1])])
+        return list(x.split(CHUNK))
+
+    def _stacked(self, x: Tensor) -> Tensor:
+        return x.unsqueeze(0).expand(self.members, *x.shape)
+
+    def _weight(self, x: Tensor) -> Tensor | None:
+        return None if self.anchor is None else self.anchor.weight(x).view(1, -1, 1)
+
+    def _location(self, x: Tensor, weight: Tensor | None) -> Tensor:
+        loc = self.mean_network(self.mean_parameters, self._stacked(x))[:, 0]
+        if weight is None:
+            return loc
+        if self.fade_mean:
+            return loc * (1.0 - weight)  # zero is the mean of the training targets
+        if self.members > 1 and self.anchor_variance:
+            # The outside level already stands for all that is not known there, the members' disagreement included.
+            return torch.lerp(loc, loc.mean(0, keepdim=True).expand_as(loc), weight)
+        return loc

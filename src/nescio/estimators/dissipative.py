@@ -1,0 +1,221 @@
+"""Dissipative variational variance (d-VV): the posterior is also trained where there are no data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.cluster import kmeans_plusplus
+from torch import Tensor
+
+from nescio._random import child_seed, generators
+from nescio._validation import InputError, check_integer, check_one_of, check_positive
+from nescio.calibration import error_growth
+from nescio.densities import fit_neighbours
+from nescio.distributions import Gamma
+from nescio.estimators.means import MeanPhase
+from nescio.estimators.precision import PseudoInputs
+from nescio.estimators.split import Outside, SplitTrainingRegressor
+from nescio.networks import Anchor
+from nescio.objectives import PriorFunction, constant_prior, graded_prior, prior_from_level
+from nescio.pseudo_inputs import MultiScale, Placement, Rejected
+
+__all__ = ["DissipativeRegressor"]
+
+LARGEST_OUTSIDE_SHAPE = 3.0  # a stable variance, and tails no lighter than the data's
+CENTRES = 256  # enough for a distance that is compared with several standard deviations, and cheap at predict time
+
+
+class DissipativeRegressor(SplitTrainingRegressor):
+    """Regression that knows what it does not know: as good as any inside the data, at a level you choose outside.
+
+    Points are placed in empty regions near the data, and there the posterior over the precision is trained towards
+    the outside prior.
+
+    Paper: eq:dissipative_loss, alg:pig.
+
+    Parameters
+    ----------
+    outside
+        The standard deviation far from the data, in units of y: a number, one number per target, or ``"target"``, the
+        spread of the training targets.
+    outside_prior
+        ``"graded"``: the level rises with the distance from the data as blocked cross-validation says the error does;
+        ``"constant"``: it jumps to ``outside`` at once; ``"inside"``: the paper's single prior.
+    outside_mean
+        ``"extrapolate"``: the mean goes where its network goes; ``"training"``: it fades to the training mean.
+    anchor
+        Whether the posterior becomes the outside prior, by construction, beyond all pseudo-inputs.
+    placement
+        Where to put pseudo-inputs: a placement of ``nescio.pseudo_inputs`` or a function with the same signature.
+    n_pseudo_inputs
+        How many of them, K; ``"auto"`` follows the number of rows between 2,048 and 10,000.
+    pseudo_weight
+        Weight of the pseudo-input term.
+    outside_shape
+        Shape of the outside prior; ``"auto"``: that of the posterior inside, at most 3.
+    n_blocks
+        How many times a block of rows is held out to learn the graded level.
+    prior, shape, kl_weight, head, hidden, activation, mean_hidden, mean_activation, mean_network, precision_network
+        As in :class:`~nescio.VariationalVarianceRegressor`.
+    n_members, n_folds, max_steps, batch_size, learning_rate, validation_fraction
+        As there.
+    device, compile, verbose, random_state
+        As there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nescio import DissipativeRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = DissipativeRegressor(outside=5.0, max_steps=50, random_state=0).fit(X, y)
+    >>> mean, std = model.predict([[0.5], [1000.0]], return_std=True)
+    >>> float(std[1].round(3))
+    5.0
+    """
+
+    def __init__(
+        self,
+        *,
+        outside: float | str | Sequence[float] = "target",
+        outside_prior: str = "graded",
+        outside_mean: str = "extrapolate",
+        anchor: bool = True,
+        placement: Placement | None = None,
+        n_pseudo_inputs: int | str = "auto",
+        pseudo_weight: float = 1.0,
+        outside_shape: float | str = "auto",
+        n_blocks: int = 8,
+        prior: str | None = "residual",
+        shape: float | str = "auto",
+        kl_weight: float | str = "auto",
+        head: str = "variance_shape",
+        hidden: Sequence[int] = (128, 128),
+        activation: str = "tanh",
+        mean_hidden: Sequence[int] = (64, 64),
+        mean_activation: str = "silu",
+        mean_network: Callable[[int, int], Any] | None = None,
+        precision_network: Callable[[int, int], Any] | None = None,
+        n_members: int = 1,
+        n_folds: int | str = "auto",
+        max_steps: int = 2000,
+        batch_size: int = 256,
+        learning_rate: float = 3e-3,
+        validation_fraction: float = 0.1,
+        device: str | torch.device = "auto",
+        compile: bool | str = "auto",
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.outside = outside
+        self.outside_prior = outside_prior
+        self.outside_mean = outside_mean
+        self.anchor = anchor
+        self.placement = placement
+        self.n_pseudo_inputs = n_pseudo_inputs
+        self.pseudo_weight = pseudo_weight
+        self.outside_shape = outside_shape
+        self.n_blocks = n_blocks
+        self.prior = prior
+        self.shape = shape
+        self.kl_weight = kl_weight
+        self.head = head
+        self.hidden = hidden
+        self.activation = activation
+        self.mean_hidden = mean_hidden
+        self.mean_activation = mean_activation
+        self.mean_network = mean_network
+        self.precision_network = precision_network
+        self.n_members = n_members
+        self.n_folds = n_folds
+        self.max_steps = max_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.compile = compile
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _blocks(self) -> int:
+        check_one_of("outside_prior", self.outside_prior, ("graded", "constant", "inside"))
+        check_one_of("outside_mean", self.outside_mean, ("extrapolate", "training"))
+        check_positive("pseudo_weight", self.pseudo_weight)
+        return check_integer("n_blocks", self.n_blocks, least=1) if self.outside_prior == "graded" else 0
+
+    def _level(self, y_scale: np.ndarray) -> np.ndarray:
+        """The outside level of each output in standardised units."""
+        if isinstance(self.outside, str):
+            check_one_of("outside", self.outside, ("target",))
+            return np.ones_like(y_scale)
+        level = np.broadcast_to(np.asarray(self.outside, dtype=np.float64), y_scale.shape) if (
+            np.size(self.outside) in (1, len(y_scale))
+        ) else None
+        if level is None or not np.all(np.isfinite(level) & (level > 0)):
+            raise InputError(
+                f"outside must be a positive number in units of y, one per target ({len(y_scale)}), or 'target'; "
+                f"got {self.outside!r}."
+            )
+        return level / y_scale
+
+    def _outside(
+        self, x: Tensor, means: MeanPhase, variance: Tensor, shape: float, y_scale: np.ndarray, seed: int
+    ) -> Outside | None:
+        level = torch.as_tensor(self._level(y_scale), dtype=torch.float32)
+        if self.outside_prior == "inside":
+            level = variance.sqrt()
+        concentration = min(shape, LARGEST_OUTSIDE_SHAPE) if self.outside_shape == "auto" else float(self.outside_shape)
+        check_positive("outside_shape", concentration, above=1.0, why="for a finite predictive variance")
+        far = prior_from_level(level, concentration)
+
+        placement = self.placement if self.placement is not None else Rejected(MultiScale())
+        count = min(max(len(x), 2_048), 10_000) if self.n_pseudo_inputs == "auto" else self.n_pseudo_inputs
+        count = check_integer("n_pseudo_inputs", count, least=1)
+        points = placement(x, count, generators(seed, "pseudo-inputs", int(self.n_members)))
+        if points.dim() != 3 or points.shape[2] != x.shape[1] or not bool(torch.isfinite(points).all()):
+            raise InputError(
+                f"placement must return finite points of shape ({self.n_members}, {count}, {x.shape[1]}); "
+                f"it returned {tuple(points.shape)}."
+            )
+        prior = self._prior_function(x, means, variance, level, far, concentration, seed)(points)
+        shape_like = (*points.shape[:2], len(level))
+        pool = PseudoInputs(
+            points,
+            Gamma(prior.concentration.expand(shape_like).contiguous(), prior.rate.expand(shape_like).contiguous()),
+            float(self.pseudo_weight),
+            getattr(placement, "select", None),
+        )
+        centres = self._centres(x, seed)
+        reach = Anchor(centres, 0.0, 1.0).distance(points.flatten(0, 1)[:20_000])
+        start = max(float(reach.quantile(0.95)), 1e-6)
+        return Outside(pool, far, Anchor(centres, start, 2.0 * start), bool(self.anchor), self.outside_mean == "training")
+
+    def _prior_function(
+        self, x: Tensor, means: MeanPhase, variance: Tensor, level: Tensor, far: Gamma, concentration: float, seed: int
+    ) -> PriorFunction:
+        if self.outside_prior != "graded":
+            return constant_prior(far)
+        knots, variances = error_growth(
+            means.distance,
+            means.squared_error,
+            floor=0.5 * variance.double().numpy(),
+            level=level.double().square().numpy(),
+        )
+        neighbours = fit_neighbours(x, seed=child_seed(seed, "reference"))
+        return graded_prior(
+            neighbours.distance,
+            torch.as_tensor(knots, dtype=torch.float32),
+            torch.as_tensor(variances, dtype=torch.float32),
+            concentration,
+        )
+
+    def _centres(self, x: Tensor, seed: int) -> Tensor:
+        """A few hundred rows that cover the data, its outlying rows included."""
+        rng = np.random.RandomState(child_seed(seed, "centres") % 2**32)
+        rows = x.numpy()[rng.permutation(len(x))[:10_000]]
+        if len(rows) <= CENTRES:
+            return torch.as_tensor(rows)
+        return torch.as_tensor(kmeans_plusplus(rows, CENTRES, random_state=rng)[0])

@@ -1,0 +1,183 @@
+"""Phase two: the Gamma posterior over the precision, on out-of-fold residuals inside and pseudo-inputs outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nescio._random import child_seed, generators
+from nescio.distributions import Gamma, StudentT, gamma_kl
+from nescio.estimators.means import hold_out, padded
+from nescio.networks import Head, Network, Parameters
+from nescio.objectives import PointLosses, dissipative_loss
+from nescio.training import Draw, Sampler, Schedule, Table, train
+
+__all__ = ["CANDIDATES", "PseudoInputs", "choose_prior", "fit_precision"]
+
+CANDIDATES = ((1.5, 1.0), (1.5, 0.5), (2.0, 0.25), (3.0, 0.1))
+"""Shapes of the inside prior and KL weights to choose from. At the optimum of the loss the posterior's shape is
+``shape + 1 / (2 kl_weight)`` whatever the number of rows: 2, 2.5, 4 and 8 here, from heavy tails to light ones."""
+
+JUDGED_PSEUDO_INPUTS = 1_024  # of a model's pool, in the criterion
+
+
+@dataclass(frozen=True)
+class PseudoInputs:
+    """Each model's pool: the points ``(M, K, D)``, the outside prior at them, and how to pick from it."""
+
+    points: Tensor
+    prior: Gamma
+    weight: float
+    select: Callable[[Tensor], Tensor] | None = None
+
+    def prior_at(self, models: Tensor, places: Tensor) -> Gamma:
+        """The outside prior of ``models (A,)`` at ``places (A, B)`` of their pools, ``(A, B, P)``."""
+        index = (models.unsqueeze(1), places)
+        return Gamma(self.prior.concentration[index], self.prior.rate[index])
+
+
+def fit_precision(
+    x: Tensor,
+    residuals: Tensor,
+    weights: Tensor | None,
+    training: Sequence[Tensor],
+    validation: Sequence[Tensor],
+    network: Network,
+    head: Head,
+    schedule: Schedule,
+    *,
+    inside_prior: Gamma,
+    kl_weight: Tensor,
+    offset: Tensor,
+    pseudo: PseudoInputs | None,
+    streams: Sequence[torch.Generator],
+    device: torch.device,
+    compile: bool | str,
+    progress: Callable[[int], object] | None,
+) -> tuple[Parameters, Tensor]:
+    """Train M posteriors; their parameters, and the criterion each reached, ``(M,)``.
+
+    ``inside_prior`` and ``offset`` have shapes ``(M, 1, P)`` and ``(M, 2, 1, P)``, ``kl_weight`` ``(M, 1, 1)``. The
+    criterion is the negative marginal log-likelihood of the validation rows plus the pseudo-input term: without that
+    term the snapshot chosen would be arbitrary outside.
+    """
+    table = Table(x, residuals).to(device)
+    places, heft = (part.to(device) for part in padded(validation, weights))
+    prior_shape, prior_rate = inside_prior.concentration.to(device), inside_prior.rate.to(device)
+    kl_weight, offset = kl_weight.to(device), offset.to(device)
+    pool = None if pseudo is None else _to(pseudo, device)
+
+    def posterior(parameters: Parameters, models: Tensor, inputs: Tensor) -> Gamma:
+        return head(network(parameters, inputs) + offset[models])
+
+    def at_pseudo_inputs(parameters: Parameters, models: Tensor, chosen: Tensor) -> tuple[Gamma, Gamma]:
+        inputs = pool.points[models.unsqueeze(1), chosen]  # type: ignore[union-attr]
+        return posterior(parameters, models, inputs), pool.prior_at(models, chosen)  # type: ignore[union-attr]
+
+    def losses(parameters: Parameters, draw: Draw) -> PointLosses:
+        inputs, targets = table.gather(draw)
+        inside = Gamma(prior_shape[draw.models], prior_rate[draw.models])
+        q = posterior(parameters, draw.models, inputs)
+        zero = torch.zeros_like(targets)
+        if pool is None or draw.pseudo is None:
+            return dissipative_loss(targets, zero, q, inside, None, None, kl_weight=kl_weight[draw.models])
+        chosen = draw.pseudo
+        if pool.select is not None:
+            with torch.no_grad():
+                kl = gamma_kl(*at_pseudo_inputs(parameters, draw.models, chosen)).sum(-1)
+            chosen = pool.select(kl)
+        outside = at_pseudo_inputs(parameters, draw.models, chosen)
+        return dissipative_loss(
+            targets, zero, q, inside, *outside, kl_weight=kl_weight[draw.models], pseudo_weight=pool.weight
+        )
+
+    def criterion(parameters: Parameters, models: Tensor) -> Tensor:
+        inputs, targets = table.whole(models, places[models])
+        marginal = StudentT.from_gamma(torch.zeros_like(targets), posterior(parameters, models, inputs))
+        loss = -marginal.log_prob(targets).sum(-1)
+        value = (loss * heft[models]).sum(1) / heft[models].sum(1).clamp_min(1e-12)
+        if pool is not None:
+            count = min(JUDGED_PSEUDO_INPUTS, pool.points.shape[1])
+            chosen = torch.arange(count, device=models.device).expand(len(models), count)
+            q, prior = at_pseudo_inputs(parameters, models, chosen)
+            value = value + pool.weight * gamma_kl(q, prior).sum(-1).mean(1)
+        return value
+
+    sampler = Sampler(
+        training,
+        streams,
+        schedule.batch_size,
+        sample_weight=weights,
+        pool_size=0 if pool is None else pool.points.shape[1],
+        pseudo_batch_size=None if pool is None or pool.select is None else pool.points.shape[1],
+        device=device,
+    )
+    start = {name: value.to(device) for name, value in network.initialise(streams).items()}
+    trained = train(start, losses, sampler, schedule, criterion=criterion, compile=compile, progress=progress)
+    return {name: value.cpu() for name, value in trained.parameters.items()}, trained.criterion.cpu()
+
+
+def _to(pseudo: PseudoInputs, device: torch.device) -> PseudoInputs:
+    prior = Gamma(pseudo.prior.concentration.to(device), pseudo.prior.rate.to(device))
+    return PseudoInputs(pseudo.points.to(device), prior, pseudo.weight, pseudo.select)
+
+
+def stacked_prior(variance: Tensor, settings: Sequence[tuple[float, float]], head: Head) -> tuple[Gamma, Tensor, Tensor]:
+    """Inside prior ``(M, 1, P)``, KL weight ``(M, 1, 1)`` and starting offset ``(M, 2, 1, P)`` for each setting."""
+    shape = torch.tensor([shape for shape, _ in settings], dtype=variance.dtype).view(-1, 1, 1)
+    kl_weight = torch.tensor([weight for _, weight in settings], dtype=variance.dtype).view(-1, 1, 1)
+    prior = Gamma(shape.expand(-1, 1, len(variance)), (shape - 1.0) * variance)
+    # The optimum of the loss for a constant posterior; without a KL any shape goes, and 5 is as good as another.
+    optimum = torch.where(kl_weight > 0, shape + 0.5 / kl_weight.clamp_min(1e-3), 5.0)
+    raw = head.raw(variance.expand(len(settings), 1, -1), optimum.expand(-1, 1, len(variance)))
+    return prior, kl_weight, torch.stack(raw, dim=1)
+
+
+def choose_prior(
+    x: Tensor,
+    residuals: Tensor,
+    weights: Tensor | None,
+    network: Network,
+    head: Head,
+    schedule: Schedule,
+    candidates: Sequence[tuple[float, float]],
+    *,
+    variance: Tensor,
+    seed: int,
+    repeats: int,
+    validation_fraction: float,
+    device: torch.device,
+    compile: bool | str,
+    progress: Callable[[int], object] | None,
+) -> tuple[float, float]:
+    """The shape of the inside prior and the KL weight with the best validation marginal likelihood.
+
+    All candidates train in one stack, without pseudo-inputs, since the choice concerns the inside; each on the same
+    ``repeats`` divisions of the rows, from the same starting weights.
+    """
+    rows = torch.arange(len(x)).numpy()
+    divisions = [hold_out(rows, validation_fraction, child_seed(seed, "choice", r)) for r in range(repeats)]
+    settings = [setting for setting in candidates for _ in range(repeats)]
+    prior, kl_weight, offset = stacked_prior(variance, settings, head)
+    _, reached = fit_precision(
+        x,
+        residuals,
+        weights,
+        [division[0] for _ in candidates for division in divisions],
+        [division[1] for _ in candidates for division in divisions],
+        network,
+        head,
+        schedule,
+        inside_prior=prior,
+        kl_weight=kl_weight,
+        offset=offset,
+        pseudo=None,
+        streams=[stream for _ in candidates for stream in generators(seed, "choice", repeats)],
+        device=device,
+        compile=compile,
+        progress=progress,
+    )
+    return candidates[int(reached.view(len(candidates), repeats).mean(1).argmin())]

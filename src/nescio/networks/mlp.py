@@ -1,0 +1,82 @@
+"""Stacks of multilayer perceptrons: M models times several maps, one batched product per layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from nescio._validation import check_integer, check_one_of
+from nescio.networks.stack import Parameters
+
+__all__ = ["ACTIVATIONS", "MLP"]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "elu": torch.nn.functional.elu,
+    "relu": torch.relu,
+    "silu": torch.nn.functional.silu,
+    "softplus": torch.nn.functional.softplus,
+    "leaky_relu": torch.nn.functional.leaky_relu,
+}
+
+
+class MLP:
+    """M x maps perceptrons on the same inputs, merged in one ``baddbmm`` per layer.
+
+    Paper: sec:appendix-regression-experiments (one hidden layer of 50 units for each of the maps).
+
+    Parameters
+    ----------
+    n_inputs, n_outputs
+        D and P.
+    hidden
+        Widths of the hidden layers.
+    activation
+        A name in ``ACTIVATIONS``. Bounded ones (tanh, sigmoid) extrapolate to a constant.
+    maps
+        How many maps a model has: one for a mean, two for a Gamma posterior.
+
+    Weights and biases are drawn as ``torch.nn.Linear`` draws them, from U(-1/sqrt(fan in), 1/sqrt(fan in)).
+    """
+
+    def __init__(
+        self, n_inputs: int, n_outputs: int, hidden: Sequence[int] = (50,), activation: str = "tanh", maps: int = 1
+    ) -> None:
+        widths = [check_integer("hidden", width, least=1) for width in hidden]
+        self._activation = ACTIVATIONS[check_one_of("activation", activation, ACTIVATIONS)]
+        self._maps = check_integer("maps", maps, least=1)
+        self._widths = [n_inputs, *widths, n_outputs]
+
+    @property
+    def maps(self) -> int:
+        """How many outputs of shape ``(B, P)`` each model gives."""
+        return self._maps
+
+    def initialise(self, generators: Sequence[torch.Generator]) -> Parameters:
+        """Draw fresh parameters: ``weight<l> (M, maps, fan_in, fan_out)`` and ``bias<l> (M, maps, 1, fan_out)``."""
+        parameters: Parameters = {}
+        for layer, (fan_in, fan_out) in enumerate(zip(self._widths[:-1], self._widths[1:], strict=True)):
+            bound = 1.0 / math.sqrt(fan_in)
+            for name, rows in ((f"weight{layer}", fan_in), (f"bias{layer}", 1)):
+                draws = [torch.rand(self._maps, rows, fan_out, generator=generator) for generator in generators]
+                parameters[name] = torch.stack(draws).mul_(2 * bound).sub_(bound)
+        return parameters
+
+    def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
+        """Map ``x (M, B, D)`` to ``(M, maps, B, P)``."""
+        models, rows, columns = x.shape
+        hidden = x
+        if self._maps > 1:
+            hidden = x.unsqueeze(1).expand(models, self._maps, rows, columns).reshape(-1, rows, columns)
+        last = len(self._widths) - 2
+        for layer in range(last + 1):
+            weight = parameters[f"weight{layer}"].flatten(0, 1)
+            bias = parameters[f"bias{layer}"].flatten(0, 1)
+            hidden = torch.baddbmm(bias, hidden, weight)
+            if layer < last:
+                hidden = self._activation(hidden)
+        return hidden.view(models, self._maps, rows, -1)

@@ -1,0 +1,152 @@
+"""The one loop: M independent models, trained at once; what is trained and on what arrives as callables."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nescio._validation import InputError, NumericalError
+from nescio.networks import Parameters
+from nescio.training.sampling import Sampler
+from nescio.training.steppers import CompiledStepper, EagerStepper, GraphStepper, Losses, Stepper
+
+__all__ = ["Criterion", "Schedule", "Trained", "choose_stepper", "train"]
+
+Criterion = Callable[[Parameters, Tensor], Tensor]
+"""(parameters of A models, which of the M they are) -> what is to be small, ``(A,)``."""
+
+COMPILE_FROM = 100_000  # model-steps from which compiling pays for itself (results of the speed benchmark)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast a phase trains; everything is counted in steps.
+
+    The learning rate falls from ``learning_rate`` along a cosine to ``final_fraction`` of it (1 keeps it constant).
+    The criterion is looked at every ``check_every`` steps; a model that has not improved for ``patience`` steps is
+    finished. ``keep`` says which weights are the result: those of the ``"best"`` check, or of the ``"last"``.
+    """
+
+    max_steps: int = 2000
+    batch_size: int = 256
+    learning_rate: float = 3e-3
+    final_fraction: float = 0.02
+    weight_decay: float = 0.0
+    check_every: int = 50
+    patience: int | None = None
+    keep: str = "best"
+
+    def rate(self, step: int) -> float:
+        """Learning rate at a step."""
+        cosine = 0.5 * (1.0 + math.cos(math.pi * step / self.max_steps))
+        return self.learning_rate * (self.final_fraction + (1.0 - self.final_fraction) * cosine)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a phase leaves: parameters ``(M, ...)``, the best criterion ``(M,)`` and the step it was found at."""
+
+    parameters: Parameters
+    criterion: Tensor
+    steps: Tensor
+
+
+def choose_stepper(mode: bool | str, device: torch.device, model_steps: int) -> type[Stepper]:
+    """The way to step: a graph on CUDA; on CPU compiled where it pays and a C++ compiler is there, else eager.
+
+    ``mode`` is ``compile="auto"``, True or False of the estimators.
+    """
+    if mode not in (True, False, "auto"):
+        raise InputError(f"compile must be True, False or 'auto'; got {mode!r}.")
+    if device.type == "cuda":
+        return EagerStepper if mode is False else GraphStepper
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if mode is True and compiler is None:
+        raise InputError("compile=True needs a C++ compiler (g++ or clang++) on the path; use compile='auto'.")
+    pays = model_steps > COMPILE_FROM and compiler is not None
+    return CompiledStepper if mode is True or (mode == "auto" and pays) else EagerStepper
+
+
+def train(
+    parameters: Parameters,
+    losses: Losses,
+    sampler: Sampler,
+    schedule: Schedule,
+    *,
+    criterion: Criterion | None = None,
+    compile: bool | str = "auto",
+    progress: Callable[[int], object] | None = None,
+) -> Trained:
+    """Train a stack until every model is finished.
+
+    Parameters
+    ----------
+    parameters
+        Where each model starts, ``(M, ...)``; not changed.
+    losses
+        Per-point losses of the models in a draw; the loop alone averages them.
+    sampler
+        Draws of rows and pseudo-inputs.
+    criterion
+        What a model is judged by, smaller is better; without it the last weights are kept.
+    compile
+        ``"auto"``, True or False.
+    progress
+        Called with the number of steps just taken.
+
+    A model finished by its patience keeps its best weights and leaves; the stack is compacted when half of it has
+    left. Where shapes are fixed (compiled steps, CUDA graphs) it goes on, and what becomes of it is not looked at.
+    A model whose loss or criterion is no longer finite goes back to its best weights and is finished; where it has
+    none yet, the run stops with a ``NumericalError``.
+    """
+    first = next(iter(parameters.values()))
+    count, device = len(first), first.device
+    stepper = choose_stepper(compile, device, count * schedule.max_steps)(
+        parameters, losses, weight_decay=schedule.weight_decay
+    )
+    best = {name: value.detach().clone() for name, value in parameters.items()}
+    best_value = torch.full((count,), math.inf, device=device, dtype=first.dtype)
+    best_step = torch.zeros(count, dtype=torch.long, device=device)
+    models = torch.arange(count, device=device)  # who is in the stepper
+    active = torch.ones(count, dtype=torch.bool, device=device)  # who is still looked at
+
+    step = 0
+    while step < schedule.max_steps and bool(active.any()):
+        chunk = min(schedule.check_every, schedule.max_steps - step)
+        last = stepper.advance(
+            sampler.take(chunk, models.cpu()), [schedule.rate(step + offset) for offset in range(chunk)]
+        )
+        step += chunk
+        with torch.no_grad():
+            value = criterion(stepper.parameters, models) if criterion is not None else last.new_full(last.shape, -step)
+        value = torch.where(torch.isfinite(last), value.to(best_value.dtype), math.nan)
+
+        lost = ~torch.isfinite(value) & active[models]
+        never = lost & ~torch.isfinite(best_value[models])
+        if bool(never.any()):
+            raise NumericalError(
+                f"training left the finite numbers within its first {step} steps "
+                f"(model {int(models[never][0])} of {count}): lower learning_rate (now {schedule.learning_rate:g}), "
+                "or look for extreme values in X or y."
+            )
+        active[models[lost]] = False
+        better = active[models] & (value < best_value[models])
+        stored = active[models] if schedule.keep == "last" else better
+        for name, tensor in stepper.parameters.items():
+            best[name][models[stored]] = tensor.detach()[stored]
+        best_value[models[better]] = value[better]
+        best_step[models[better]] = step
+        if schedule.patience is not None:
+            active &= step - best_step < schedule.patience
+
+        here = active[models]
+        if bool(here.any()) and int(here.sum()) * 2 <= len(models) and stepper.keep(here.nonzero()[:, 0]):
+            models = models[here]
+        if progress is not None:
+            progress(chunk)
+    return Trained(best, best_value, best_step)

@@ -1,0 +1,213 @@
+"""One optimisation step of a stack, three ways: eagerly, compiled whole, and as a captured CUDA graph.
+
+All three compute the same: the sum over models of each model's own mean loss, its gradient, and AdamW. The sum (and
+not a mean over models) keeps a model's step independent of who shares its stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from nescio.networks import Parameters
+from nescio.objectives import PointLosses
+from nescio.training.sampling import Draw
+
+__all__ = ["CompiledStepper", "EagerStepper", "GraphStepper", "Losses", "Stepper", "per_model"]
+
+Losses = Callable[[Parameters, Draw], PointLosses]
+
+BETAS = (0.9, 0.999)  # Adam's published defaults
+EPSILON = 1e-8
+
+
+def per_model(losses: PointLosses, weights: Tensor | None) -> Tensor:
+    """Average the points of each model, ``(A,)``: rows by their weights, pseudo-inputs evenly.
+
+    Paper: sec:appendix-number-pseudo-inputs (each term is a mean over its own set).
+    """
+    if weights is None:
+        total = losses.inside.mean(1)
+    else:
+        total = (losses.inside * weights).sum(1) / weights.sum(1).clamp_min(torch.finfo(weights.dtype).tiny)
+    if losses.outside is not None:
+        total = total + losses.outside.mean(1)
+    if losses.penalty is not None:
+        total = total + losses.penalty
+    return total
+
+
+class Stepper(Protocol):
+    """Holds the parameters of the models in training and moves them."""
+
+    parameters: Parameters
+
+    def advance(self, draws: Sequence[Draw], learning_rates: Sequence[float]) -> Tensor:
+        """Take one step per draw; the losses of the last one, ``(A,)``."""
+        ...
+
+    def keep(self, places: Tensor) -> bool:
+        """Drop all models but those at ``places``; False where the stack cannot shrink."""
+        ...
+
+
+class EagerStepper:
+    """Autograd and torch's fused AdamW."""
+
+    def __init__(self, parameters: Parameters, losses: Losses, weight_decay: float = 0.0) -> None:
+        self.parameters = {name: value.detach().clone().requires_grad_() for name, value in parameters.items()}
+        self._losses = losses
+        self._weight_decay = weight_decay
+        self._optimiser = self._make_optimiser()
+
+    def _make_optimiser(self) -> torch.optim.AdamW:
+        return torch.optim.AdamW(
+            self.parameters.values(), betas=BETAS, eps=EPSILON, weight_decay=self._weight_decay, fused=True
+        )
+
+    def advance(self, draws: Sequence[Draw], learning_rates: Sequence[float]) -> Tensor:
+        """Take one step per draw; the losses of the last one, ``(A,)``."""
+        values = torch.empty(0)
+        for draw, rate in zip(draws, learning_rates, strict=True):
+            values = per_model(self._losses(self.parameters, draw), draw.weights)
+            self._optimiser.zero_grad(set_to_none=True)
+            values.sum().backward()  # type: ignore[no-untyped-call]
+            self._optimiser.param_groups[0]["lr"] = rate
+            self._optimiser.step()
+        return values.detach()
+
+    def keep(self, places: Tensor) -> bool:
+        """Drop all models but those at ``places``, with their moments."""
+        states = {name: self._optimiser.state[value] for name, value in self.parameters.items()}
+        self.parameters = {
+            name: value.detach()[places].clone().requires_grad_() for name, value in self.parameters.items()
+        }
+        self._optimiser = self._make_optimiser()
+        for name, value in self.parameters.items():
+            old = states[name]
+            self._optimiser.state[value] = {
+                "step": old["step"],
+                "exp_avg": old["exp_avg"][places].clone(),
+                "exp_avg_sq": old["exp_avg_sq"][places].clone(),
+            }
+        return True
+
+
+class CompiledStepper:
+    """Loss, gradient and AdamW in one ``torch.compile`` graph; compiling the loss alone gains far less."""
+
+    def __init__(self, parameters: Parameters, losses: Losses, weight_decay: float = 0.0) -> None:
+        self.parameters = {name: value.detach().clone() for name, value in parameters.items()}
+        self._first = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        self._second = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
+        self._count = 0
+
+        def total(values: Parameters, draw: Draw) -> tuple[Tensor, Tensor]:
+            each = per_model(losses(values, draw), draw.weights)
+            return each.sum(), each
+
+        def step(
+            values: Parameters, first: Parameters, second: Parameters, draw: Draw, rate: Tensor, count: Tensor
+        ) -> tuple[Parameters, Parameters, Parameters, Tensor]:
+            gradients, each = torch.func.grad(total, has_aux=True)(values, draw)
+            new_values, new_first, new_second = {}, {}, {}
+            for name, gradient in gradients.items():
+                m = BETAS[0] * first[name] + (1.0 - BETAS[0]) * gradient
+                v = BETAS[1] * second[name] + (1.0 - BETAS[1]) * gradient.square()
+                corrected = v.sqrt() / torch.sqrt(1.0 - BETAS[1] ** count) + EPSILON
+                move = rate / (1.0 - BETAS[0] ** count) * m / corrected
+                new_values[name] = values[name] * (1.0 - rate * weight_decay) - move
+                new_first[name], new_second[name] = m, v
+            return new_values, new_first, new_second, each
+
+        self._step = torch.compile(step, fullgraph=True, dynamic=False)
+
+    def advance(self, draws: Sequence[Draw], learning_rates: Sequence[float]) -> Tensor:
+        """Take one step per draw; the losses of the last one, ``(A,)``."""
+        values = torch.empty(0)
+        like = next(iter(self.parameters.values()))
+        for draw, rate in zip(draws, learning_rates, strict=True):
+            self._count += 1
+            self.parameters, self._first, self._second, values = self._step(
+                self.parameters,
+                self._first,
+                self._second,
+                draw,
+                torch.tensor(rate, dtype=like.dtype, device=like.device),
+                torch.tensor(float(self._count), dtype=like.dtype, device=like.device),
+            )
+        return values
+
+    def keep(self, places: Tensor) -> bool:
+        """Refuse: another shape would mean another compilation."""
+        return False
+
+
+class GraphStepper:
+    """The eager step captured once as a CUDA graph and replayed: no launch overhead, no host synchronisation."""
+
+    WARM_UP = 3  # steps taken on a side stream before the capture, as torch's notes on CUDA graphs ask for
+
+    def __init__(self, parameters: Parameters, losses: Losses, weight_decay: float = 0.0) -> None:
+        self.parameters = {name: value.detach().clone().requires_grad_() for name, value in parameters.items()}
+        self._losses = losses
+        device = next(iter(self.parameters.values())).device
+        self._rate = torch.zeros((), device=device)
+        self._optimiser = torch.optim.AdamW(
+            self.parameters.values(),
+            lr=self._rate,
+            betas=BETAS,
+            eps=EPSILON,
+            weight_decay=weight_decay,
+            fused=True,
+            capturable=True,
+        )
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._draw: Draw | None = None
+        self._values = torch.empty(0)
+
+    def _step(self, draw: Draw) -> Tensor:
+        self._optimiser.zero_grad(set_to_none=True)
+        values = per_model(self._losses(self.parameters, draw), draw.weights)
+        values.sum().backward()  # type: ignore[no-untyped-call]
+        self._optimiser.step()
+        return values.detach()
+
+    def _load(self, draw: Draw, rate: float) -> Draw:
+        if self._draw is None:
+            self._draw = Draw(*(None if part is None else part.clone() for part in draw))  # type: ignore[arg-type]
+        for static, fresh in zip(self._draw, draw, strict=True):
+            if static is not None and fresh is not None:
+                static.copy_(fresh)
+        self._rate.fill_(rate)
+        return self._draw
+
+    def advance(self, draws: Sequence[Draw], learning_rates: Sequence[float]) -> Tensor:
+        """Take one step per draw; the losses of the last one, ``(A,)``."""
+        pairs = list(zip(draws, learning_rates, strict=True))
+        if self._graph is None:
+            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for draw, rate in pairs[: self.WARM_UP]:
+                    self._values = self._step(self._load(draw, rate))
+            torch.cuda.current_stream().wait_stream(stream)
+            pairs = pairs[self.WARM_UP :]
+            if not pairs:
+                return self._values
+            static = self._load(*pairs[0])
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._values = self._step(static)
+            self._graph = graph
+        for draw, rate in pairs:
+            self._load(draw, rate)
+            self._graph.replay()
+        return self._values
+
+    def keep(self, places: Tensor) -> bool:
+        """Refuse: the captured graph has one shape."""
+        return False
