@@ -83,15 +83,19 @@ class NeighbourDistance:
             raise InputError(f"x must have {self._rows.shape[1]} features on its last axis; got {tuple(x.shape)}.")
         return x.reshape(-1, x.shape[-1]).double() - self._centre
 
+    @torch.no_grad()
     def _winners(self, flat: Tensor, k: int, skip_self: bool = False) -> Tensor:
         """Row numbers ``(N, k)`` of the nearest rows: the largest r.x - |r|^2 / 2."""
         count = len(self._rows)
         k = min(k, count)
         step = max(_BLOCK // count, 1)
         found = []
+        space = flat.new_empty(
+            (min(step, len(flat)), count)
+        )  # one block for all: fresh memory costs more than the product
         for start in range(0, len(flat), step):
             block = flat[start : start + step]
-            closeness = torch.addmm(self._half_norms, block, self._transposed, beta=-1.0)
+            closeness = torch.addmm(self._half_norms, block, self._transposed, beta=-1.0, out=space[: len(block)])
             if skip_self:
                 own = torch.arange(len(block), device=block.device)
                 closeness[own, own + start] = -torch.inf
