@@ -80,19 +80,33 @@ def gamma_kl(q: Gamma, p: Gamma) -> Tensor:
     not reduced.
 
     The printed sum cancels terms of size :math:`\alpha\log\alpha`. Here the same quantity is a sum of three
-    divergences, none of them negative: with :math:`h(x) = e^x - 1 - x`, :math:`l = \log(a/\alpha)`, :math:`s = \log(b/\beta) - l`
-    and Stirling's remainder :math:`R`,
+    divergences, none of them negative: with :math:`h(x) = e^x - 1 - x`, :math:`l = \log(a/\alpha)`,
+    :math:`s = \log(b/\beta) - l` and Stirling's remainder :math:`R`,
 
     .. math:: a\,h(s) + \tfrac12 h(l) + [R(a) - R(\alpha) - (a - \alpha) R'(\alpha)].
 
     For shapes from 1e-3 to 1e6 and any rates the error is that of a few roundings of the parameters, plus
     1e-14 (double) or 2e-6 (single precision). Values and gradients are finite in single precision for shapes from 1 to
-    1e6 and rates from 1e-12 to 1e12; divergences above 1e17 are continued along a tangent there.
+    1e6 and rates from 1e-12 to 1e12; divergences above 1e17 are continued along a tangent there. Gradients have eight
+    digits in double precision, as many as PyTorch's trigamma function.
     """
     if p.concentration.shape != q.concentration.shape:
         _check_expands(q, p)
+    if torch.compiler.is_compiling():  # the compiler fuses the plain operations and their gradients
+        return _divergence(q.concentration, q.rate, p.concentration, p.rate)
     kl: Tensor = _GammaKL.apply(q.concentration, q.rate, p.concentration, p.rate)  # type: ignore[no-untyped-call]
     return kl
+
+
+def _divergence(concentration: Tensor, rate: Tensor, prior_concentration: Tensor, prior_rate: Tensor) -> Tensor:
+    """The sum of three divergences of :func:`gamma_kl`."""
+    shape_ratio = (prior_concentration / concentration).log()
+    mean_ratio = (prior_rate / rate).log() - shape_ratio
+    prior_value, _ = stirling_remainder(prior_concentration)
+    value, slope = stirling_remainder(concentration)
+    remainder = prior_value - value - (prior_concentration - concentration) * slope
+    equal_means = 0.5 * (torch.expm1(shape_ratio) - shape_ratio) + remainder
+    return prior_concentration * exp_minus_tangent(mean_ratio) + equal_means
 
 
 class _GammaKL(torch.autograd.Function):
@@ -105,13 +119,7 @@ class _GammaKL(torch.autograd.Function):
 
     @staticmethod
     def forward(concentration: Tensor, rate: Tensor, prior_concentration: Tensor, prior_rate: Tensor) -> Tensor:
-        shape_ratio = (prior_concentration / concentration).log()
-        mean_ratio = (prior_rate / rate).log() - shape_ratio
-        prior_value, _ = stirling_remainder(prior_concentration)
-        value, slope = stirling_remainder(concentration)
-        remainder = prior_value - value - (prior_concentration - concentration) * slope
-        equal_means = 0.5 * (torch.expm1(shape_ratio) - shape_ratio) + remainder
-        return prior_concentration * exp_minus_tangent(mean_ratio) + equal_means
+        return _divergence(concentration, rate, prior_concentration, prior_rate)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:

@@ -14,7 +14,7 @@ from torch.distributions import Distribution, constraints
 
 from nescio._validation import InputError
 from nescio.distributions.gamma import check_no_outer_product
-from nescio.distributions.student_t import StudentT
+from nescio.distributions.student_t import StudentT, standard_quantile
 
 __all__ = ["StudentTMixture"]
 
@@ -73,12 +73,14 @@ class StudentTMixture(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Log of the mean of the members' densities.  Shapes: ``*`` to ``*``."""
         check_no_outer_product(value=value, loc=self.components.loc[0])
-        return torch.logsumexp(self.components.log_prob(value.unsqueeze(0)), 0) - math.log(len(self.components.loc))
+        members, values = self._aligned(value)
+        return torch.logsumexp(members.log_prob(values), 0) - math.log(len(values))
 
     def cdf(self, value: Tensor) -> Tensor:
         """Mean of the members' distribution functions.  Shapes: ``*`` to ``*``; not differentiable."""
         check_no_outer_product(value=value, loc=self.components.loc[0])
-        return self.components.cdf(value.unsqueeze(0)).mean(0)
+        members, values = self._aligned(value)
+        return members.cdf(values).mean(0)
 
     def icdf(self, value: Tensor | float) -> Tensor:
         """Quantile at probability ``value``, to the last digits.  Shapes: ``*`` to ``*``; not differentiable.
@@ -89,9 +91,10 @@ class StudentTMixture(Distribution):
         like = self.components.loc
         probability = torch.as_tensor(value, dtype=torch.float64, device=like.device)
         check_no_outer_product(value=probability, loc=like[0])
-        df, loc, scale = self._arrays()
-        p = np.broadcast_to(probability.cpu().numpy(), np.broadcast_shapes(probability.shape, loc.shape[1:]))
-        quantiles = loc + scale * special.stdtrit(df, p)
+        members, probabilities = self._aligned(probability)
+        df, loc, scale = _arrays(members)
+        p = probabilities[0].cpu().numpy()
+        quantiles = loc + scale * standard_quantile(df, p)
         return torch.as_tensor(_invert(df, loc, scale, p, quantiles)).to(dtype=like.dtype, device=like.device)
 
     def crps(self, y: Tensor) -> Tensor:
@@ -107,11 +110,10 @@ class StudentTMixture(Distribution):
         check_no_outer_product(y=y, loc=like[0])
         if len(like) == 1:
             return StudentT(self.components.df[0], like[0], self.components.scale[0]).crps(y)
-        df, loc, scale = self._arrays()
-        target = y.detach().double().cpu().numpy()
-        shape = np.broadcast_shapes(target.shape, loc.shape[1:])
-        df, loc, scale = (np.broadcast_to(part, (len(loc), *shape)).reshape(len(loc), -1) for part in (df, loc, scale))
-        score = _integrated_crps(df, loc, scale, np.broadcast_to(target, shape).reshape(-1)).reshape(shape)
+        members, values = self._aligned(y)
+        target = values[0].detach().double().cpu().numpy()
+        df, loc, scale = (np.broadcast_to(part, values.shape).reshape(len(like), -1) for part in _arrays(members))
+        score = _integrated_crps(df, loc, scale, target.reshape(-1)).reshape(target.shape)
         return torch.as_tensor(score).to(dtype=like.dtype, device=like.device)
 
     def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
@@ -127,13 +129,20 @@ class StudentTMixture(Distribution):
         )
         return StudentT(df, loc, scale).sample((), generator)
 
-    def _arrays(self) -> tuple[_FloatArray, _FloatArray, _FloatArray]:
-        """Parameters of the members as double-precision arrays ``(M, *)``."""
-        df, loc, scale = (
-            part.detach().double().cpu().numpy()
-            for part in (self.components.df, self.components.loc, self.components.scale)
+    def _aligned(self, value: Tensor) -> tuple[StudentT, Tensor]:
+        """The members with room for the sample axes of ``value``, and ``value`` once for each of them: ``(M, S, *)``."""
+        count, batch = len(self.components.loc), self.batch_shape
+        room = (count, *(1 for _ in range(value.ndim - len(batch))), *batch)
+        members = StudentT(
+            self.components.df.reshape(room), self.components.loc.reshape(room), self.components.scale.reshape(room)
         )
-        return df, loc, scale
+        return members, value.expand(count, *(value.shape if value.ndim > len(batch) else batch))
+
+
+def _arrays(members: StudentT) -> tuple[_FloatArray, _FloatArray, _FloatArray]:
+    """Parameters of the members as double-precision arrays."""
+    df, loc, scale = (part.detach().double().cpu().numpy() for part in (members.df, members.loc, members.scale))
+    return df, loc, scale
 
 
 def _invert(
@@ -141,7 +150,7 @@ def _invert(
 ) -> _FloatArray:
     """Solve ``F(x) = p`` between the smallest and the largest of the members' ``quantiles`` ``(M, *)``."""
     low, high = quantiles.min(0), quantiles.max(0)
-    x = quantiles.mean(0)
+    x: _FloatArray = quantiles.mean(0)
     settled = ~(high > low) | ~np.isfinite(quantiles).all(0)
     for _ in range(200):  # bisection alone would need at most about 100
         if settled.all():
@@ -163,7 +172,7 @@ def _invert(
 
 def _standard_density(df: _FloatArray, t: _FloatArray) -> _FloatArray:
     """Density of the standard Student-t."""
-    density: _FloatArray = StudentT(torch.as_tensor(df)).log_prob(torch.as_tensor(t)).exp().numpy().astype(np.float64)
+    density: _FloatArray = StudentT(torch.as_tensor(df)).log_prob(torch.as_tensor(t)).exp().numpy()
     return density
 
 

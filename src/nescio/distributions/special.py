@@ -43,7 +43,7 @@ def stirling_remainder(z: Tensor) -> tuple[Tensor, Tensor]:
 
     with the asymptotic series at :math:`z + n`. Shapes: ``*`` to twice ``*``. For ``z`` from 1e-6 to infinity the error
     of :math:`R` is below 1e-14 in double and 1e-6 in single precision (absolute); that of :math:`R'`, which falls as
-    :math:`-1/(12 z^2)`, is a few roundings of :math:`1/z`; those of ``torch.digamma(z) - log(z)`` are of :math:`\log z`.
+    :math:`-1/(12 z^2)`, is a few roundings of :math:`1/z`; ``torch.digamma(z) - log(z)`` has those of :math:`\log z`.
     """
     shift, terms = _order(z)
     below, above = z.reciprocal(), (z + shift).reciprocal()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import special
 from torch import Tensor
 from torch.distributions import Distribution
@@ -15,7 +17,7 @@ from nescio.distributions.gamma import Gamma, check_no_outer_product
 from nescio.distributions.gaussian_gamma import LOG_2PI
 from nescio.distributions.special import log_gamma_half_step
 
-__all__ = ["StudentT"]
+__all__ = ["StudentT", "standard_quantile"]
 
 
 class StudentT(torch.distributions.StudentT):
@@ -120,7 +122,7 @@ class StudentT(torch.distributions.StudentT):
         """Quantile at probability ``value``.  Shapes: ``*`` to ``*``; not differentiable."""
         probability = torch.as_tensor(value, dtype=torch.float64, device=self.loc.device)
         check_no_outer_product(value=probability, loc=self.loc)
-        standardised = _through_scipy(special.stdtrit, self.df, probability, like=self.loc.double())
+        standardised = _through_scipy(standard_quantile, self.df, probability, like=self.loc.double())
         return (self.loc.detach() + self.scale.detach() * standardised).to(self.loc.dtype)
 
     def crps(self, y: Tensor) -> Tensor:
@@ -157,6 +159,12 @@ class StudentT(torch.distributions.StudentT):
         """Samples ``(*sample_shape, *)`` without a gradient; see :meth:`rsample`."""
         with torch.no_grad():
             return self.rsample(sample_shape, generator)
+
+
+def standard_quantile(df: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Quantile of the standard Student-t; SciPy's own says plus infinity at probability zero."""
+    quantile: NDArray[np.float64] = np.where(p == 0.0, -np.inf, special.stdtrit(df, p))
+    return quantile
 
 
 def _through_scipy(function: Any, df: Tensor, argument: Tensor, *, like: Tensor) -> Tensor:

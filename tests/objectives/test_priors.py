@@ -1,0 +1,126 @@
+"""Priors keep the level they promise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from nescio._validation import InputError
+from nescio.distributions import Gamma, StudentT
+from nescio.objectives import constant_prior, graded_prior, prior_from_level, prior_from_residuals, toy_prior
+
+
+def predictive_std(prior: Gamma) -> Tensor:
+    return StudentT.from_gamma(torch.zeros_like(prior.rate), prior).variance.sqrt()
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1.001, 100.0))
+def test_the_level_is_the_predictive_standard_deviation(level, concentration):
+    prior = prior_from_level(torch.tensor(level, dtype=torch.float64), concentration)
+    assert float(predictive_std(prior)) == pytest.approx(level, rel=1e-10)
+    assert float(prior.concentration) == pytest.approx(concentration, rel=1e-15)
+
+
+def test_a_level_may_be_a_number_or_one_per_output():
+    assert prior_from_level(15.0, 3.0).batch_shape == ()
+    assert_close(prior_from_level(torch.tensor([2.0, 5.0]), 3.0).rate, torch.tensor([8.0, 50.0]))
+
+
+@pytest.mark.parametrize("concentration", [1.0, 0.8, math.inf])
+def test_a_shape_without_a_variance_is_refused(concentration):
+    with pytest.raises(
+        InputError, match="concentration must be a finite number that exceeds 1 for a finite predictive"
+    ):
+        prior_from_level(1.0, concentration)
+
+
+@pytest.mark.parametrize("level", [0.0, -2.0, math.nan, math.inf])
+def test_a_level_that_is_no_level_is_refused(level):
+    with pytest.raises(InputError, match="level must be finite and positive"):
+        prior_from_level(level, 3.0)
+
+
+def test_residuals_give_their_mean_square_per_output():
+    residuals = torch.tensor([[1.0, -3.0], [2.0, 0.5], [-4.0, 1.0]], dtype=torch.float64)
+    prior = prior_from_residuals(residuals, 1.5)
+    assert_close(prior.rate, 0.5 * torch.tensor([7.0, 41 / 12], dtype=torch.float64), rtol=1e-12, atol=0.0)
+    assert not torch.allclose(prior.rate, 0.5 * residuals.var(0)), "residuals are not centred"
+    assert not torch.allclose(prior.rate, 0.5 * residuals.square().mean(0).sqrt()), "squares, not their root"
+
+
+def test_weights_count_as_repeated_rows():
+    residuals = torch.tensor([[1.0, -3.0], [2.0, 0.5], [-4.0, 1.0]], dtype=torch.float64)
+    weights = torch.tensor([2.0, 0.0, 3.0], dtype=torch.float64)
+    repeated = residuals[[0, 0, 2, 2, 2]]
+    weighted = prior_from_residuals(residuals, 2.5, weights)
+    assert_close(weighted.rate, prior_from_residuals(repeated, 2.5).rate, rtol=1e-12, atol=0.0)
+
+
+def test_perfect_residuals_stop_at_the_floor():
+    prior = prior_from_residuals(torch.zeros(4, 1, dtype=torch.float64), 3.0, floor=1e-6)
+    assert float(predictive_std(prior)) == pytest.approx(1e-3, rel=1e-10)
+
+
+def test_residuals_and_weights_of_the_wrong_shape_are_refused():
+    with pytest.raises(InputError, match=r"residuals must be \(N, P\)"):
+        prior_from_residuals(torch.ones(4), 3.0)
+    with pytest.raises(InputError, match=r"one value per row of residuals, \(4,\); got \(4, 1\)"):
+        prior_from_residuals(torch.ones(4, 1), 3.0, torch.ones(4, 1))
+    with pytest.raises(InputError, match="weights must not be negative"):
+        prior_from_residuals(torch.ones(4, 1), 3.0, torch.zeros(4))
+
+
+@pytest.mark.parametrize("std", [0.3, 4.47, 20.0])
+def test_toy_prior_matches_the_targets_and_its_misprint_does_not(std):
+    prior = toy_prior(torch.tensor(std, dtype=torch.float64))
+    assert float(predictive_std(prior)) == pytest.approx(std, rel=1e-10)
+    misprint = Gamma(torch.tensor(1 + 1e-3 / std, dtype=torch.float64), torch.tensor(1e-3, dtype=torch.float64))
+    assert float(predictive_std(misprint)) != pytest.approx(std, rel=1e-2)
+
+
+def test_a_constant_prior_is_the_same_everywhere():
+    prior = prior_from_level(2.0, 3.0)
+    assert constant_prior(prior)(torch.randn(5, 2)) is prior
+
+
+KNOTS = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
+VARIANCES = torch.tensor([[0.1, 0.2], [0.4, 0.2], [9.0, 5.0]], dtype=torch.float64)
+
+
+def test_a_graded_prior_interpolates_the_log_variance_and_stays_constant_beyond():
+    prior = graded_prior(lambda x: x.norm(dim=-1), KNOTS, VARIANCES, 3.0)
+    x = torch.linspace(0.0, 8.0, 42, dtype=torch.float64).reshape(2, 21, 1) * torch.tensor(
+        [0.6, 0.8], dtype=torch.float64
+    )
+    gamma = prior(x)
+    assert gamma.batch_shape == (2, 21, 2)
+    for output in range(2):
+        expected = np.exp(np.interp(x.norm(dim=-1).numpy(), KNOTS.numpy(), np.log(VARIANCES[:, output].numpy())))
+        assert_close(predictive_std(gamma)[..., output].square(), torch.as_tensor(expected), rtol=1e-10, atol=0.0)
+    linear = np.interp(2.0, KNOTS.numpy(), VARIANCES[:, 0].numpy())
+    middle = predictive_std(prior(torch.tensor([[2.0]], dtype=torch.float64))).square()[0, 0]
+    assert float(middle) != pytest.approx(linear, rel=1e-2)
+
+
+def test_a_graded_prior_is_finite_at_any_distance_and_with_one_knot():
+    prior = graded_prior(lambda x: x[..., 0], KNOTS[:1], VARIANCES[:1], 3.0)
+    far = torch.tensor([[0.0], [1e300], [math.inf]], dtype=torch.float64)
+    assert_close(predictive_std(prior(far)).square(), VARIANCES[:1].expand(3, 2), rtol=1e-12, atol=0.0)
+    graded = graded_prior(lambda x: x[..., 0], KNOTS, VARIANCES, 3.0)
+    assert_close(predictive_std(graded(far))[2].square(), VARIANCES[2], rtol=1e-12, atol=0.0)
+
+
+def test_a_graded_prior_refuses_knots_that_do_not_rise():
+    with pytest.raises(InputError, match="strictly rising"):
+        graded_prior(lambda x: x[..., 0], KNOTS.flip(0), VARIANCES, 3.0)
+    with pytest.raises(InputError, match=r"knots must be \(Q,\)"):
+        graded_prior(lambda x: x[..., 0], KNOTS[:2], VARIANCES, 3.0)
+    with pytest.raises(InputError, match="variances must be finite and positive"):
+        graded_prior(lambda x: x[..., 0], KNOTS, -VARIANCES, 3.0)
