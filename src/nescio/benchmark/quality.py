@@ -60,7 +60,8 @@ def evaluate(dataset: str, method: str, seed: int, **parameters: Any) -> dict[st
     train, test = grouped_train_test(data.X, 0.1, seed)
     model = METHODS[method](random_state=seed, **parameters)
     began = time.perf_counter()
-    model.fit(data.X[train], data.y[train])
+    targets = data.y if data.y.shape[1] > 1 else data.y[:, 0]
+    model.fit(data.X[train], targets[train])
     seconds = time.perf_counter() - began
 
     y, scale = data.y[test], model.y_scale_
@@ -69,7 +70,7 @@ def evaluate(dataset: str, method: str, seed: int, **parameters: Any) -> dict[st
     level_std = lambda rows: (model.predict_dist(rows).std.reshape(len(rows), -1) / scale).mean(1)
     inside_std, inside_support = level_std(data.X[test]), model.support(data.X[test])
     result: dict[str, Any] = {"dataset": dataset, "method": method, "seed": seed}
-    shaped = y if y.shape[1] > 1 else y[:, 0]
+    shaped = targets[test]
     result["log_likelihood"] = float((prediction.log_prob(shaped).reshape(y.shape) + np.log(scale)).mean())
     result["rmse"] = float(np.sqrt(np.square((prediction.mean.reshape(y.shape) - y) / scale).mean()))
     for level in (50, 90, 95):

@@ -1,0 +1,162 @@
+"""Stacks against plain modules, heads against their own definitions, the anchor against its promise."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from nescio._random import generators
+from nescio._validation import InputError
+from nescio.distributions import Gamma
+from nescio.networks import ACTIVATIONS, MLP, Anchor, ConcentrationRateHead, ModuleStack, VarianceShapeHead, make_head
+
+
+def plain_forward(parameters, x, model, which, layers, activation):
+    """A naive loop over one model and one map."""
+    hidden = x[model]
+    for layer in range(layers):
+        hidden = hidden @ parameters[f"weight{layer}"][model, which] + parameters[f"bias{layer}"][model, which]
+        if layer < layers - 1:
+            hidden = activation(hidden)
+    return hidden
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_merged_maps_equal_a_naive_loop_over_models_and_maps(activation):
+    network = MLP(3, 2, (5, 4), activation, maps=2)
+    parameters = {name: value.double() for name, value in network.initialise(generators(1, "t", 3)).items()}
+    x = torch.randn(3, 7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    out = network(parameters, x)
+    assert out.shape == (3, 2, 7, 2)
+    for model in range(3):
+        for which in range(2):
+            expected = plain_forward(parameters, x, model, which, 3, ACTIVATIONS[activation])
+            torch.testing.assert_close(out[model, which], expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_model_starts_from_the_same_weights_in_any_stack():
+    network = MLP(3, 1, (6,), maps=2)
+    alone = network.initialise(generators(5, "t", [2]))
+    among = network.initialise(generators(5, "t", 4))
+    for name in alone:
+        assert torch.equal(alone[name][0], among[name][2])
+
+
+def test_weights_are_drawn_as_torch_draws_them():
+    parameters = MLP(16, 1, (400,)).initialise(generators(0, "t", 1))
+    weight = parameters["weight0"]
+    assert weight.abs().max() <= 0.25
+    assert abs(weight.std().item() - 0.25 / 3**0.5) < 0.003
+
+
+def test_any_module_gives_the_same_in_a_stack_as_alone():
+    factory = lambda: nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 4))
+    network = ModuleStack(factory, maps=2)
+    parameters = network.initialise(generators(3, "t", 3))
+    x = torch.randn(3, 5, 3, generator=torch.Generator().manual_seed(1))
+    together = network(parameters, x)
+    assert together.shape == (3, 2, 5, 2)
+    for model in range(3):
+        single = {name: value[model : model + 1] for name, value in parameters.items()}
+        torch.testing.assert_close(network(single, x[model : model + 1])[0], together[model])
+        module = factory()
+        module.load_state_dict({name: value[model] for name, value in parameters.items()})
+        expected = module(x[model]).view(5, 2, 2).transpose(0, 1)
+        torch.testing.assert_close(together[model], expected)
+
+
+def test_making_modules_leaves_the_global_generator_alone():
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    network = ModuleStack(lambda: nn.Linear(2, 2), maps=2)
+    first = network.initialise(generators(0, "t", 2))
+    assert torch.equal(before, torch.get_rng_state())
+    again = ModuleStack(lambda: nn.Linear(2, 2), maps=2).initialise(generators(0, "t", 2))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+def test_batch_normalisation_trains_one_model_at_a_time():
+    network = ModuleStack(lambda: nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)))
+    network.initialise(generators(0, "t", 1))
+    with pytest.raises(InputError, match="one at a time"):
+        network.initialise(generators(0, "t", 2))
+
+
+def test_a_factory_must_make_modules_of_the_right_width():
+    with pytest.raises(InputError, match="must return a torch.nn.Module; it returned int"):
+        ModuleStack(lambda: 3)
+    network = ModuleStack(lambda: nn.Linear(2, 3), maps=2)
+    with pytest.raises(InputError, match="not a multiple of its 2 maps"):
+        network(network.initialise(generators(0, "t", 1)), torch.zeros(1, 4, 2))
+
+
+@given(st.floats(-60, 60), st.floats(-60, 60))
+@settings(max_examples=60, deadline=None)
+def test_heads_give_a_finite_posterior_for_any_raw_value(first, second):
+    raw = torch.tensor([first, second]).view(1, 2, 1, 1).requires_grad_()
+    for head in (VarianceShapeHead(), ConcentrationRateHead()):
+        q = head(raw)
+        assert torch.isfinite(q.concentration).all()
+        assert q.concentration.item() >= 1.0
+        assert 0 < q.rate.item() < float("inf")
+        (gradient,) = torch.autograd.grad(q.concentration.sum() + q.rate.log().sum(), raw)
+        assert torch.isfinite(gradient).all()
+
+
+def test_the_default_head_never_has_an_infinite_variance_and_the_papers_can():
+    raw = torch.tensor([0.0, -60.0]).view(1, 2, 1, 1)
+    q = VarianceShapeHead()(raw)
+    assert q.rate / (q.concentration - 1) == pytest.approx(1.0)
+    assert ConcentrationRateHead()(raw.flip(1)).concentration.item() == 1.0
+
+
+@given(st.floats(-12, 4), st.floats(0.3, 12))
+@settings(max_examples=60, deadline=None)
+def test_raw_values_give_the_variance_and_concentration_asked_for(log_variance, excess):
+    variance, concentration = torch.tensor([log_variance]).double().exp(), torch.tensor([1.0 + excess]).double()
+    for head in (VarianceShapeHead(), ConcentrationRateHead()):
+        raw = torch.stack(head.raw(variance, concentration)).view(1, 2, 1, 1)
+        q = head(raw)
+        torch.testing.assert_close(q.concentration.flatten(), concentration, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close((q.rate / (q.concentration - 1)).flatten(), variance, rtol=1e-4, atol=1e-9)
+
+
+def test_an_unknown_head_is_refused_by_name():
+    with pytest.raises(InputError, match="head must be one of 'variance_shape', 'concentration_rate'; got 'x'"):
+        make_head("x")
+
+
+def test_the_anchor_is_off_near_the_data_on_far_away_and_monotone_between():
+    centres = torch.tensor([[1.0, 2.0], [-3.0, 0.5]])
+    anchor = Anchor(centres, start=2.0, full=5.0)
+    ray = torch.stack([torch.tensor([1.0, 2.0 + r]) for r in torch.linspace(0, 50, 200)])
+    weight = anchor.weight(ray)
+    assert (weight[anchor.distance(ray) <= 2.0] == 0).all()
+    assert (weight[anchor.distance(ray) >= 5.0] == 1).all()
+    assert (weight.diff() >= 0).all()
+    assert anchor.weight(torch.full((1, 2), 1e8)).item() == 1.0
+
+
+def test_anchor_distances_agree_with_plain_differences():
+    generator = torch.Generator().manual_seed(0)
+    centres, x = torch.randn(9, 4, generator=generator) * 3, torch.randn(30, 4, generator=generator) * 6
+    expected = (x[:, None] - centres[None]).norm(dim=2).amin(1)
+    torch.testing.assert_close(Anchor(centres, 0.0, 1.0).distance(x), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_full_anchor_is_exactly_the_prior_and_none_is_exactly_the_posterior():
+    q = Gamma(torch.tensor([[2.5, 7.0]]), torch.tensor([[0.3, 11.0]]))
+    prior = Gamma(torch.tensor([3.0, 1.5]), torch.tensor([2.0, 0.1]))
+    full = Anchor.blend(q, prior, torch.ones(1, 1))
+    assert torch.equal(full.concentration[0], prior.concentration)
+    assert torch.equal(full.rate[0], prior.rate)
+    none = Anchor.blend(q, prior, torch.zeros(1, 1))
+    assert torch.equal(none.concentration, q.concentration)
+    half = Anchor.blend(q, prior, torch.full((1, 1), 0.5))
+    variances = [d.rate / (d.concentration - 1) for d in (q, prior)]
+    between = half.rate / (half.concentration - 1)
+    assert (between >= torch.minimum(*variances)).all()
+    assert (between <= torch.maximum(*variances)).all()

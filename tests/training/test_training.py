@@ -1,0 +1,207 @@
+"""The loop: a model's result is its own, whoever trains beside it; schedules, stopping, recovery."""
+
+from __future__ import annotations
+
+import math
+import shutil
+
+import pytest
+import torch
+
+from nescio._random import generators
+from nescio._validation import InputError, NumericalError
+from nescio.distributions import Gamma
+from nescio.networks import MLP, VarianceShapeHead
+from nescio.objectives import PointLosses, dissipative_loss
+from nescio.training import Draw, Sampler, Schedule, Table, train
+from nescio.training.loop import choose_stepper
+from nescio.training.steppers import CompiledStepper, EagerStepper, GraphStepper, per_model
+
+PRIOR = Gamma(torch.tensor(2.5).double(), torch.tensor(0.7).double())
+
+
+def problem(models, *, steps=120, batch_size=16, patience=None, keep="best", compile=False, learning_rate=1e-2, lengths=(23, 40, 31, 60)):
+    """d-VV on a made-up table in float64; ``models`` names which of four models share the stack."""
+    generator = torch.Generator().manual_seed(11)
+    x = torch.randn(80, 3, generator=generator, dtype=torch.float64) * 2 + 1
+    y = x[:, :1].sin() + 0.4 * torch.randn(80, 1, generator=generator, dtype=torch.float64)
+    pools = torch.randn(4, 50, 3, generator=generator, dtype=torch.float64) * 6
+    shift = torch.randn(4, 3, generator=generator, dtype=torch.float64)
+    rows = [torch.randperm(80, generator=generator)[:length] for length in lengths]
+    chosen = torch.tensor(models)
+    table = Table(x, y, shift[chosen], 1.0 + shift[chosen].abs(), None, None)
+    pool = pools[chosen]
+    network, head = MLP(3, 1, (6,), maps=2), VarianceShapeHead()
+
+    def losses(parameters, draw: Draw):
+        inputs, targets = table.gather(draw)
+        hats = pool[draw.models.unsqueeze(1), draw.pseudo]
+        q, q_hat = head(network(parameters, inputs)), head(network(parameters, hats))
+        return dissipative_loss(targets, torch.zeros_like(targets), q, PRIOR, q_hat, PRIOR, kl_weight=0.5)
+
+    stop = torch.arange(60, 80).expand(len(models), 20)
+
+    def criterion(parameters, alive):
+        inputs, targets = table.whole(alive, stop[alive])
+        return (head(network(parameters, inputs)).rate.log() - targets).square().mean((1, 2))
+
+    streams = generators(3, "loop", models)
+    start = {name: value.double() for name, value in network.initialise(streams).items()}
+    sampler = Sampler([rows[m] for m in models], streams, batch_size, pool_size=50)
+    schedule = Schedule(steps, batch_size, learning_rate, check_every=10, patience=patience, keep=keep)
+    return train(start, losses, sampler, schedule, criterion=criterion, compile=compile)
+
+
+@pytest.mark.parametrize("patience", [None, 20])
+def test_a_models_result_does_not_depend_on_who_shares_its_stack(patience):
+    together = problem([0, 1, 2, 3], patience=patience)
+    for model in range(4):
+        alone = problem([model], patience=patience)
+        assert int(alone.steps[0]) == int(together.steps[model])
+        for name, value in alone.parameters.items():
+            torch.testing.assert_close(value[0], together.parameters[name][model], rtol=1e-9, atol=1e-11)
+
+
+def test_a_mean_over_the_stack_would_not_pass_the_same_comparison():
+    losses = PointLosses(torch.rand(3, 5), torch.rand(3, 4), torch.rand(3))
+    each = per_model(losses, None)
+    alone = per_model(PointLosses(losses.inside[:1], losses.outside[:1], losses.penalty[:1]), None)
+    torch.testing.assert_close(each[:1], alone)
+    assert not torch.allclose(each.mean(), alone)
+
+
+def test_padding_and_weights_average_only_what_counts():
+    inside = torch.tensor([[1.0, 2.0, 50.0], [3.0, 4.0, 5.0]])
+    weights = torch.tensor([[1.0, 3.0, 0.0], [1.0, 1.0, 1.0]])
+    torch.testing.assert_close(per_model(PointLosses(inside), weights), torch.tensor([7.0 / 4.0, 4.0]))
+
+
+def test_models_that_no_longer_improve_leave_and_keep_their_best_weights():
+    long = problem([0, 1, 2, 3], steps=400)
+    short = problem([0, 1, 2, 3], steps=400, patience=30)
+    stopped = short.steps < long.steps
+    assert (short.steps <= long.steps).all()
+    for name, value in short.parameters.items():
+        same = ~stopped
+        torch.testing.assert_close(value[same], long.parameters[name][same], rtol=1e-9, atol=1e-11)
+
+
+def test_the_last_weights_are_kept_where_that_is_asked_for():
+    best, last = problem([0, 1], steps=200), problem([0, 1], steps=200, keep="last")
+    torch.testing.assert_close(best.criterion, last.criterion)
+    assert any(not torch.equal(best.parameters[name], last.parameters[name]) for name in best.parameters)
+
+
+def test_every_row_is_seen_once_an_epoch_and_small_tables_whole():
+    rows = [torch.arange(100, 110), torch.arange(200, 203)]
+    sampler = Sampler(rows, generators(0, "s", 2), 4, pool_size=6)
+    draws = sampler.take(5, torch.arange(2))
+    first = torch.cat([draw.rows[0] for draw in draws])
+    assert sorted(first[:10].tolist()) == list(range(100, 110))
+    assert sorted(first[10:].tolist()) == list(range(100, 110))
+    for draw in draws:
+        assert draw.rows[1, :3].tolist() == [200, 201, 202]
+        assert draw.weights[1].tolist() == [1.0, 1.0, 1.0, 0.0]
+        assert draw.weights[0].tolist() == [1.0] * 4
+        assert draw.pseudo.shape == (2, 4)
+        assert int(draw.pseudo.max()) < 6
+
+
+def test_weights_of_rows_travel_with_them():
+    weight = torch.arange(10).float()
+    sampler = Sampler([torch.arange(10)], generators(0, "s", 1), 4, sample_weight=weight)
+    for draw in sampler.take(3, torch.arange(1)):
+        assert torch.equal(draw.weights, weight[draw.rows])
+
+
+def test_tables_scale_rows_with_each_models_own_scalers():
+    x, y = torch.arange(12.0).view(4, 3), torch.arange(4.0).view(4, 1)
+    shift, scale = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), torch.tensor([[2.0, 1.0, 4.0], [1.0, 3.0, 1.0]])
+    table = Table(x, y, shift, scale, torch.tensor([[1.0], [2.0]]), torch.tensor([[2.0], [4.0]]))
+    inputs, targets = table.whole(torch.tensor([1]), torch.tensor([[3, 0]]))
+    torch.testing.assert_close(inputs[0, 0], (x[3] - shift[1]) / scale[1])
+    torch.testing.assert_close(targets[0, :, 0], torch.tensor([(3.0 - 2.0) / 4.0, (0.0 - 2.0) / 4.0]))
+    own = Table(x, torch.stack([y, y + 100]))
+    assert own.whole(torch.tensor([1]), torch.tensor([[2]]))[1].item() == 102.0
+
+
+def test_the_learning_rate_falls_along_a_cosine():
+    schedule = Schedule(100, 8, 0.5, final_fraction=0.1)
+    assert schedule.rate(0) == pytest.approx(0.5)
+    assert schedule.rate(50) == pytest.approx(0.5 * 0.55)
+    assert schedule.rate(100) == pytest.approx(0.05)
+    assert Schedule(100, 8, 0.5, final_fraction=1.0).rate(73) == pytest.approx(0.5)
+
+
+def diverging(nan_from):
+    """One model whose loss is NaN from a step on."""
+    calls = {"count": 0}
+
+    def losses(parameters, draw):
+        calls["count"] += 1
+        factor = math.nan if calls["count"] > nan_from else 1.0
+        return PointLosses((parameters["w"] - 1.0).square() * factor + draw.rows * 0.0)
+
+    sampler = Sampler([torch.arange(2)], generators(0, "d", 1), 2)
+    return train(
+        {"w": torch.zeros(1, 1)}, losses, sampler, Schedule(60, 2, 0.01, check_every=10), criterion=lambda p, m: (p["w"][:, 0] - 1).square()
+    )
+
+
+def test_a_run_that_never_was_finite_stops_and_names_the_cause():
+    with pytest.raises(NumericalError, match=r"within its first 10 steps \(model 0 of 1\): lower learning_rate"):
+        diverging(0)
+
+
+def test_a_run_that_leaves_the_finite_numbers_later_goes_back_to_its_best_weights():
+    trained = diverging(25)
+    assert torch.isfinite(trained.parameters["w"]).all()
+    assert int(trained.steps[0]) == 20
+
+
+def test_an_interrupt_passes_through():
+    def losses(parameters, draw):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train({"w": torch.zeros(1, 1)}, losses, Sampler([torch.arange(2)], generators(0, "d", 1), 2), Schedule(10))
+
+
+def test_the_way_to_step_follows_the_device_and_the_work_ahead(monkeypatch):
+    cpu, cuda = torch.device("cpu"), torch.device("cuda")
+    assert choose_stepper("auto", cpu, 1_000) is EagerStepper
+    assert choose_stepper(False, cpu, 10**9) is EagerStepper
+    assert choose_stepper("auto", cuda, 1_000) is GraphStepper
+    assert choose_stepper(False, cuda, 1_000) is EagerStepper
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/g++")
+    assert choose_stepper("auto", cpu, 10**6) is CompiledStepper
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert choose_stepper("auto", cpu, 10**6) is EagerStepper
+    with pytest.raises(InputError, match="needs a C\\+\\+ compiler"):
+        choose_stepper(True, cpu, 1)
+    with pytest.raises(InputError, match="compile must be True, False or 'auto'; got 'yes'"):
+        choose_stepper("yes", cpu, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+def test_compiled_steps_equal_eager_ones():
+    eager, compiled = problem([0, 1, 2], steps=60), problem([0, 1, 2], steps=60, compile=True)
+    for name, value in eager.parameters.items():
+        torch.testing.assert_close(value, compiled.parameters[name], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a CUDA device")
+def test_a_captured_graph_takes_the_same_steps():
+    table = torch.randn(64, 2, device="cuda")
+
+    def losses(parameters, draw):
+        return PointLosses((table[draw.rows] @ parameters["w"] - 1.0).square().sum(-1))
+
+    start = {"w": torch.zeros(3, 2, 1, device="cuda")}
+    results = []
+    for compile in (False, "auto"):
+        sampler = Sampler([torch.arange(64)] * 3, generators(0, "g", 3), 16, device="cuda")
+        results.append(train(start, losses, sampler, Schedule(200, 16, 1e-2), compile=compile))
+    torch.testing.assert_close(results[0].parameters["w"], results[1].parameters["w"], rtol=1e-4, atol=1e-5)
