@@ -87,7 +87,7 @@ def gamma_kl(q: Gamma, p: Gamma) -> Tensor:
 
     For shapes from 1e-3 to 1e6 and any rates the error is that of a few roundings of the parameters, plus
     1e-14 (double) or 2e-6 (single precision). Values and gradients are finite in single precision for shapes from 1 to
-    1e6 and rates from 1e-12 to 1e12; divergences above 1e17 are continued along a tangent there. Gradients have eight
+    1e6 and rates from 1e-12 to 1e12; divergences above 1e17 are continued along a tangent there. Gradients have nine
     digits in double precision, as many as PyTorch's trigamma function.
     """
     if p.concentration.shape != q.concentration.shape:

@@ -130,7 +130,7 @@ class StudentTMixture(Distribution):
         return StudentT(df, loc, scale).sample((), generator)
 
     def _aligned(self, value: Tensor) -> tuple[StudentT, Tensor]:
-        """The members with room for the sample axes of ``value``, and ``value`` once for each of them: ``(M, S, *)``."""
+        """The members with room for the sample axes of ``value``, and ``value`` once for each: ``(M, S, *)``."""
         count, batch = len(self.components.loc), self.batch_shape
         room = (count, *(1 for _ in range(value.ndim - len(batch))), *batch)
         members = StudentT(
