@@ -151,6 +151,7 @@ def _invert(
     """Solve ``F(x) = p`` between the smallest and the largest of the members' ``quantiles`` ``(M, *)``."""
     low, high = quantiles.min(0), quantiles.max(0)
     x: _FloatArray = quantiles.mean(0)
+    rounding, narrowest = 4.0 * np.finfo(np.float64).eps, scale.min(0)
     settled = ~(high > low) | ~np.isfinite(quantiles).all(0)
     for _ in range(200):  # bisection alone would need at most about 100
         if settled.all():
@@ -164,7 +165,7 @@ def _invert(
             proposal = x - excess / slope
             inside = (proposal > low) & (proposal < high)
             proposal = np.where(inside, proposal, 0.5 * (low + high))
-        still = np.abs(proposal - x) <= 2e-16 * np.abs(x)
+        still = np.abs(proposal - x) <= rounding * (np.abs(x) + narrowest)
         x = np.where(settled, x, proposal)
         settled = settled | still | (high <= low)
     return x
