@@ -5,14 +5,16 @@ from __future__ import annotations
 from nescio.densities.base import Density
 from nescio.densities.gaussian_mixture import GaussianMixture, fit_gaussian_mixture
 from nescio.densities.kde import GaussianKDE, fit_kde
-from nescio.densities.neighbours import NeighbourDistance, fit_neighbours
+from nescio.densities.neighbours import NeighbourDistance, distinct_rows, fit_neighbours, subsample_rows
 
 __all__ = [
     "Density",
     "GaussianKDE",
     "GaussianMixture",
     "NeighbourDistance",
+    "distinct_rows",
     "fit_gaussian_mixture",
     "fit_kde",
     "fit_neighbours",
+    "subsample_rows",
 ]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nescio._validation import InputError, check_fraction, check_integer, check_positive
-from nescio.densities import Density, NeighbourDistance, fit_gaussian_mixture, fit_neighbours
+from nescio.densities import Density, NeighbourDistance, fit_gaussian_mixture, fit_neighbours, subsample_rows
 from nescio.pseudo_inputs.base import check_request, draw_normal, draw_rows
 
 __all__ = ["LevelSet"]
@@ -28,8 +28,9 @@ class LevelSet:
     ``bisections`` halvings narrow the place down. The outer end is returned: its log-density is below the level.
 
     ``density``: ``"mixture"`` (a Gaussian mixture of at most ``n_components``), ``"neighbours"`` (the distance to the
-    ``k`` nearest rows, the level then from the rows' leave-one-out distances), or a fitted density. For a single
-    distinct row the mixture's rim lies on the row and that of the neighbours at distance 1.
+    ``k`` nearest rows, the level then from the rows' leave-one-out distances), or a fitted density. No more than
+    ``max_rows`` random rows are looked at. For a single distinct row the mixture's rim lies on the row and that of the
+    neighbours at distance 1.
 
     Deviation: alg:pig takes a fixed number of steps and may stop anywhere; here the density reached is what is fixed.
     """
@@ -63,8 +64,9 @@ class LevelSet:
     def __call__(self, points: Tensor, count: int, generators: Sequence[torch.Generator]) -> Tensor:
         check_request(points, count, generators)
         density, level = self._settle(points)
-        dense = points[density.log_prob(points) >= level]
-        rows = draw_rows(dense if len(dense) else points, count, generators).double()
+        candidates = subsample_rows(points, self.max_rows, self.seed)
+        dense = candidates[density.log_prob(candidates) >= level]
+        rows = draw_rows(dense if len(dense) else candidates, count, generators).double()
         direction = draw_normal(rows.shape[1:], generators, like=rows)
         direction = direction / torch.linalg.vector_norm(direction, dim=-1, keepdim=True)
         return self.walk(density, level, rows, direction).to(points)
@@ -102,5 +104,5 @@ class LevelSet:
             typical = torch.where((typical > 0) & (typical < torch.inf), typical, 1.0)
             values = -points.shape[1] * typical.log()
         else:
-            values = density.log_prob(points[: self.max_rows].double())
+            values = density.log_prob(subsample_rows(points, self.max_rows, self.seed).double())
         return float(torch.quantile(values, self.quantile)) - self.margin
