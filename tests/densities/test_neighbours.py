@@ -159,3 +159,9 @@ def test_bad_arguments_are_named():
         NeighbourDistance(torch.zeros(1, 2)).distance(torch.zeros(3, 1))
     with pytest.raises(InputError, match="x must be a table"):
         fit_neighbours(torch.zeros(3))
+
+
+def test_leaving_one_out_skips_the_row_itself_in_every_block():
+    reference = normal(900, 2)  # several blocks
+    table = torch.cdist(reference, reference, compute_mode="donot_use_mm_for_euclid_dist").fill_diagonal_(torch.inf)
+    assert_close(NeighbourDistance(reference).leave_one_out(), table.amin(dim=1), rtol=1e-10, atol=0)
