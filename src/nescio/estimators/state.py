@@ -1,0 +1,240 @@
+"""A fitted regressor as named arrays and a plain description, and back: everything its predictions depend on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from nescio._validation import InputError
+from nescio.calibration import Support
+from nescio.densities import NeighbourDistance
+from nescio.distributions import Gamma
+from nescio.estimators.core import CoreModel
+from nescio.estimators.dissipative import DissipativeRegressor
+from nescio.estimators.fields import Fields, Tensors
+from nescio.estimators.probes import check_probes, probe_arrays, take_probes
+from nescio.estimators.settings import FACTORIES, settings_from_json, settings_to_json
+from nescio.estimators.variational_variance import VariationalVarianceRegressor
+from nescio.networks import ACTIVATIONS, MLP, Anchor, ConcentrationRateHead, ModuleStack, Network, VarianceShapeHead
+
+__all__ = ["from_state", "to_state"]
+
+Arrays = dict[str, np.ndarray]
+
+ESTIMATORS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (DissipativeRegressor, VariationalVarianceRegressor)
+}
+HEADS: dict[str, type[Any]] = {kind.__name__: kind for kind in (ConcentrationRateHead, VarianceShapeHead)}
+MAPS = {"mean_network": 1, "precision_network": 2}
+LARGEST_HEAD_SETTING = 80.0  # exp(80) is still a float32
+
+
+def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    """Arrays and description of a fitted regressor; the description holds JSON values only."""
+    kind = type(model).__name__
+    if ESTIMATORS.get(kind) is not type(model):
+        raise InputError(f"save knows {' and '.join(ESTIMATORS)}; got {kind}.")
+    if not hasattr(model, "core_"):
+        raise InputError(f"this {kind} is not fitted, so there is nothing to save; call fit first.")
+    core, support = model.core_, model.support_
+    outputs = model.n_outputs_
+    arrays = {name: getattr(model, f"{name}_") for name in ("x_shift", "x_scale", "y_shift", "y_scale", "inside_std")}
+    arrays["offset"] = _array(core.offset)
+    arrays["support_reference"], arrays["support_scores"] = _array(support.neighbours.reference), support.scores
+    if core.reference_prior is not None:
+        arrays["prior_concentration"] = _array(core.reference_prior.concentration.expand(outputs))
+        arrays["prior_rate"] = _array(core.reference_prior.rate.expand(outputs))
+    if core.anchor is not None:
+        arrays["anchor_centres"] = _array(core.anchor.centres)
+    arrays |= probe_arrays(model)
+    for role in MAPS:
+        parameters = getattr(core, role.replace("network", "parameters"))
+        arrays |= {f"{role}/{name}": _array(value) for name, value in parameters.items()}
+    names, targets = getattr(model, "feature_names_in_", None), getattr(model, "target_names_", None)
+    description = {
+        "class": kind,
+        "params": settings_to_json(model.get_params(deep=False)),
+        "fitted": {
+            "n_features": int(model.n_features_in_),
+            "n_outputs": int(outputs),
+            "n_rows": int(model.n_rows_),
+            "single_target": bool(model.single_target_),
+            "feature_names": None if names is None else [str(name) for name in names],
+            "target_names": None if targets is None else [str(name) for name in targets],
+            "shape": float(model.shape_),
+            "kl_weight": float(model.kl_weight_),
+        },
+        "core": {
+            "members": core.members,
+            "mean_network": _describe_network(core.mean_network, core.mean_parameters),
+            "precision_network": _describe_network(core.precision_network, core.precision_parameters),
+            "head": {"kind": type(core.head).__name__, **dataclasses.asdict(core.head)},
+            "reference_prior": core.reference_prior is not None,
+            "anchor": None
+            if core.anchor is None
+            else {
+                "centres": len(core.anchor.centres),
+                "start": float(core.anchor.start),
+                "full": float(core.anchor.full),
+            },
+            "anchor_variance": bool(core.anchor_variance),
+            "fade_mean": bool(core.fade_mean),
+        },
+        "support": {
+            "k": int(support.neighbours.k),
+            "reference": len(support.neighbours.reference),
+            "scores": len(support.scores),
+        },
+    }
+    return {name: np.ascontiguousarray(value) for name, value in arrays.items()}, description
+
+
+def _array(value: torch.Tensor) -> np.ndarray:
+    if value.dtype not in (torch.float16, torch.float32, torch.float64):
+        raise InputError(f"a network with parameters of type {value.dtype} cannot be saved; use float32.")
+    return value.detach().cpu().numpy()
+
+
+def _describe_network(network: Network, parameters: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+    if not isinstance(network, MLP):
+        return {"kind": "given back"}
+    layers = sum(name.startswith("weight") for name in parameters)
+    return {
+        "kind": "mlp",
+        "hidden": [int(parameters[f"weight{layer}"].shape[-1]) for layer in range(layers - 1)],
+        "activation": next(name for name, function in ACTIVATIONS.items() if function is network._activation),
+    }
+
+
+def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], device: torch.device) -> Any:
+    """The regressor that ``to_state`` described, on ``device``; ``given`` holds the factories of foreign networks."""
+    entry = Fields(description, "model")
+    kind = ESTIMATORS[entry.word("class", ESTIMATORS)]
+    params = settings_from_json(entry.section("params").rest(), kind._get_param_names())
+    fitted, core, support = entry.section("fitted"), entry.section("core"), entry.section("support")
+    entry.done()
+
+    tensors = Tensors(arrays)
+    inputs, outputs = fitted.whole("n_features", least=1), fitted.whole("n_outputs", least=1)
+    single = fitted.flag("single_target")
+    if single and outputs > 1:
+        raise InputError(f"the manifest's model.fitted.single_target contradicts its {outputs} outputs.")
+    attributes: dict[str, Any] = {
+        "x_shift_": tensors.take("x_shift", (inputs,), np.float64),
+        "x_scale_": tensors.take("x_scale", (inputs,), np.float64, positive=True),
+        "y_shift_": tensors.take("y_shift", (outputs,), np.float64),
+        "y_scale_": tensors.take("y_scale", (outputs,), np.float64, positive=True),
+        "inside_std_": tensors.take("inside_std", (outputs,), np.float64, positive=True),
+        "n_features_in_": inputs,
+        "n_outputs_": outputs,
+        "n_rows_": fitted.whole("n_rows", least=1),
+        "single_target_": single,
+        "shape_": fitted.number("shape", above=0.0),
+        "kl_weight_": fitted.number("kl_weight", least=0.0),
+    }
+    names, targets = fitted.names("feature_names", inputs), fitted.names("target_names", outputs)
+    fitted.done()
+    if names is not None:
+        attributes["feature_names_in_"] = np.array(names, dtype=object)
+    if targets is not None:
+        attributes["target_names_"] = targets
+    attributes["support_"] = _support(support, tensors, inputs)
+    members = core.whole("members", least=1)
+    probes = take_probes(tensors, members, inputs, outputs, single)
+    attributes["core_"] = _core(core, tensors, members, inputs, outputs, given).to(device)
+    tensors.done()
+
+    model = kind(**{**params, **given})
+    for name, value in attributes.items():
+        setattr(model, name, value)
+    check_probes(model, probes, given)
+    return model
+
+
+def _support(entry: Fields, tensors: Tensors, inputs: int) -> Support:
+    k = entry.whole("k", least=1)
+    reference = tensors.take("support_reference", (entry.whole("reference", least=1), inputs), np.float64)
+    scores = tensors.take("support_scores", (entry.whole("scores", least=0),), np.float64)
+    entry.done()
+    if (np.diff(scores) < 0).any() or (scores < 0).any():
+        raise InputError("the tensor 'support_scores' must be ascending distances; the model file is damaged.")
+    return Support(NeighbourDistance(torch.tensor(reference), k=k), scores)
+
+
+def _core(
+    entry: Fields, tensors: Tensors, members: int, inputs: int, outputs: int, given: Mapping[str, Any]
+) -> CoreModel:
+    offset = torch.tensor(tensors.take("offset", (members, 2, 1, outputs)))
+    prior = None
+    if entry.flag("reference_prior"):
+        prior = Gamma(
+            torch.tensor(tensors.take("prior_concentration", (outputs,), positive=True)),
+            torch.tensor(tensors.take("prior_rate", (outputs,), positive=True)),
+        )
+    networks = {}
+    for role in FACTORIES:
+        networks[role] = _network(entry.section(role), role, tensors, members, inputs, outputs, given.get(role))
+    core = CoreModel(
+        *networks["mean_network"],
+        *networks["precision_network"],
+        _head(entry.section("head")),
+        offset,
+        prior,
+        _anchor(entry.optional_section("anchor"), tensors, inputs),
+        entry.flag("anchor_variance"),
+        entry.flag("fade_mean"),
+    )
+    entry.done()
+    return core
+
+
+def _head(entry: Fields) -> Any:
+    kind = HEADS[entry.word("kind", HEADS)]
+    settings = {
+        field.name: entry.number(field.name, above=0.0, most=LARGEST_HEAD_SETTING) for field in dataclasses.fields(kind)
+    }
+    entry.done()
+    return kind(**settings)
+
+
+def _anchor(entry: Fields | None, tensors: Tensors, inputs: int) -> Anchor | None:
+    if entry is None:
+        return None
+    centres = tensors.take("anchor_centres", (entry.whole("centres", least=1), inputs))
+    start = entry.number("start", least=0.0)
+    anchor = Anchor(torch.tensor(centres), start, entry.number("full", above=start))
+    entry.done()
+    return anchor
+
+
+def _network(
+    entry: Fields, role: str, tensors: Tensors, members: int, inputs: int, outputs: int, factory: Any
+) -> tuple[Network, dict[str, torch.Tensor]]:
+    maps = MAPS[role]
+    own = entry.word("kind", ("mlp", "given back")) == "mlp"
+    if own and factory is not None:
+        raise InputError(f"this model has a {role} of the library's own; leave {role} out of load.")
+    if own:
+        widths = [inputs, *entry.widths("hidden"), outputs]
+        network: Network = MLP(inputs, outputs, widths[1:-1], entry.word("activation", ACTIVATIONS), maps)
+        shapes: dict[str, tuple[tuple[int, ...], Any]] = {}
+        for layer, (fan_in, fan_out) in enumerate(pairwise(widths)):
+            shapes[f"weight{layer}"] = ((maps, fan_in, fan_out), np.float32)
+            shapes[f"bias{layer}"] = ((maps, 1, fan_out), np.float32)
+    else:
+        if not callable(factory):
+            raise InputError(f"the {role} is your own code and not in the file; give it back: load(path, {role}=...).")
+        network = ModuleStack(lambda: factory(inputs, maps * outputs), maps)
+        drawn = network.initialise([torch.Generator()])
+        shapes = {name: (tuple(value.shape[1:]), _array(value).dtype) for name, value in drawn.items()}
+    entry.done()
+    try:
+        arrays = {n: tensors.take(f"{role}/{n}", (members, *shape), dtype) for n, (shape, dtype) in shapes.items()}
+    except InputError as error:
+        raise error if own else InputError(f"the {role} given back does not fit the saved one: {error}") from None
+    return network, {name: torch.tensor(array) for name, array in arrays.items()}
