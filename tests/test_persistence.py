@@ -570,13 +570,12 @@ def changed(manifest: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
         ("model/core/mean_network/hidden", [3, 5, 1], r"lacks the tensor 'mean_network/weight3'"),
         ("model/core/mean_network/activation", "eval", "activation must be one of 'tanh'"),
         ("model/core/mean_network/activation", "relu", "does not give the predictions that were stored with it"),
-        ("model/core/head/kind", "Head", "head.kind must be one of"),
-        ("model/core/head/smallest_excess", 0, "smallest_excess must be a finite number"),
-        ("model/core/head/smallest_excess", 0.7, "does not give the predictions"),
+        ("model/core/head", "Head", "core.head must be one of"),
+        ("model/core/head", "ConcentrationRateHead", r"'head' must be float64 of shape \(1,\)"),
         ("model/core/reference_prior", False, "unexpected tensor 'prior_concentration'"),
         ("model/core/anchor", None, "unexpected tensor 'anchor_centres'"),
-        ("model/core/anchor/full", 0.0, "anchor.full must be a finite number"),
-        ("model/core/anchor/start", 0.0, "does not give the predictions"),
+        ("model/core/anchor", 22, r"'anchor_centres' must be float32 of shape \(22, 3\)"),
+        ("model/core/anchor", {}, "core.anchor must be a whole number"),
         ("model/core/anchor_variance", False, "does not give the predictions"),
         ("model/core/fade_mean", True, "does not give the predictions"),
         ("model/support/k", 0, "support.k must be a whole number of at least 1"),
@@ -656,6 +655,11 @@ def poke(value: float) -> Any:
         ("x_scale", poke(0.0), "'x_scale' must be positive"),
         ("y_scale", poke(-1.0), "'y_scale' must be positive"),
         ("prior_rate", poke(0.0), "'prior_rate' must be positive"),
+        ("head", poke(0.0), "'head' must be positive"),
+        ("head", poke(1e9), "'head' holds a setting beyond its bounds"),
+        ("head", lambda a: a * [3.0, 1.0], "does not give the predictions"),
+        ("anchor_range", lambda a: a[::-1].copy(), "'anchor_range' must hold two ascending distances"),
+        ("anchor_range", lambda a: a * [0.0, 1.0], "does not give the predictions"),
         ("support_scores", lambda a: a[::-1].copy(), "'support_scores' must be ascending distances"),
         ("support_scores", lambda a: a - 100.0, "'support_scores' must be ascending distances"),
         ("support_reference", lambda a: a[:, :2].copy(), "'support_reference' must be float64"),
@@ -768,8 +772,8 @@ def mutated(manifest: Any, rng: random.Random) -> Any:
         kind = rng.randrange(6)
         if kind == 0 and way:
             del inner[key]
-        elif kind == 1 and isinstance(value, (int, float)) and not isinstance(value, bool):
-            inner[key] = rng.choice([value * 2, value + 1, -value, value / 3, float(value), str(value), [value]])
+        elif kind == 1 and isinstance(value, (int, float)) and abs(value) < 1e300 and not isinstance(value, bool):
+            inner[key] = rng.choice([value * 2, value + 1, -value, value // 3, value - 0.5, str(value), [value]])
         elif kind == 2 and isinstance(value, dict):
             value[rng.choice(["x", "kind", "placement", ""])] = rng.choice(STRANGE)
         elif kind == 3 and isinstance(value, str):

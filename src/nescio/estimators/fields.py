@@ -47,11 +47,6 @@ class Fields:
         """An object inside this one."""
         return Fields(self._take(name), self._path(name))
 
-    def optional_section(self, name: str) -> Fields | None:
-        """An object inside this one, or None where null is written."""
-        value = self._take(name)
-        return None if value is None else Fields(value, self._path(name))
-
     def whole(self, name: str, *, least: int, most: int = _MOST) -> int:
         """A whole number within bounds."""
         value = self._take(name)
@@ -59,6 +54,12 @@ class Fields:
             bounds = f"of at least {least}" if most == _MOST else f"between {least} and {most}"
             raise self._refuse(name, f"a whole number {bounds}", value)
         return value
+
+    def optional_whole(self, name: str, *, least: int) -> int | None:
+        """A whole number, or None where null is written."""
+        if name in self._values and self._values[name] is None:
+            return self._take(name)
+        return self.whole(name, least=least)
 
     def number(self, name: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
         """A finite number within bounds."""

@@ -35,7 +35,10 @@ LARGEST_HEAD_SETTING = 80.0  # exp(80) is still a float32
 
 
 def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
-    """Arrays and description of a fitted regressor; the description holds JSON values only."""
+    """Arrays and description of a fitted regressor; the description holds JSON values only.
+
+    Every number that predictions depend on is in the arrays; the description has names, counts and switches.
+    """
     kind = type(model).__name__
     if ESTIMATORS.get(kind) is not type(model):
         raise InputError(f"save knows {' and '.join(ESTIMATORS)}; got {kind}.")
@@ -45,12 +48,14 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
     outputs = model.n_outputs_
     arrays = {name: getattr(model, f"{name}_") for name in ("x_shift", "x_scale", "y_shift", "y_scale", "inside_std")}
     arrays["offset"] = _array(core.offset)
+    arrays["head"] = np.array(dataclasses.astuple(core.head), dtype=np.float64)
     arrays["support_reference"], arrays["support_scores"] = _array(support.neighbours.reference), support.scores
     if core.reference_prior is not None:
         arrays["prior_concentration"] = _array(core.reference_prior.concentration.expand(outputs))
         arrays["prior_rate"] = _array(core.reference_prior.rate.expand(outputs))
     if core.anchor is not None:
         arrays["anchor_centres"] = _array(core.anchor.centres)
+        arrays["anchor_range"] = np.array([core.anchor.start, core.anchor.full], dtype=np.float64)
     arrays |= probe_arrays(model)
     for role in MAPS:
         parameters = getattr(core, role.replace("network", "parameters"))
@@ -73,15 +78,9 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
             "members": core.members,
             "mean_network": _describe_network(core.mean_network, core.mean_parameters),
             "precision_network": _describe_network(core.precision_network, core.precision_parameters),
-            "head": {"kind": type(core.head).__name__, **dataclasses.asdict(core.head)},
+            "head": type(core.head).__name__,
             "reference_prior": core.reference_prior is not None,
-            "anchor": None
-            if core.anchor is None
-            else {
-                "centres": len(core.anchor.centres),
-                "start": float(core.anchor.start),
-                "full": float(core.anchor.full),
-            },
+            "anchor": None if core.anchor is None else len(core.anchor.centres),
             "anchor_variance": bool(core.anchor_variance),
             "fade_mean": bool(core.fade_mean),
         },
@@ -182,10 +181,10 @@ def _core(
     core = CoreModel(
         *networks["mean_network"],
         *networks["precision_network"],
-        _head(entry.section("head")),
+        _head(HEADS[entry.word("head", HEADS)], tensors),
         offset,
         prior,
-        _anchor(entry.optional_section("anchor"), tensors, inputs),
+        _anchor(entry.optional_whole("anchor", least=1), tensors, inputs),
         entry.flag("anchor_variance"),
         entry.flag("fade_mean"),
     )
@@ -193,23 +192,21 @@ def _core(
     return core
 
 
-def _head(entry: Fields) -> Any:
-    kind = HEADS[entry.word("kind", HEADS)]
-    settings = {
-        field.name: entry.number(field.name, above=0.0, most=LARGEST_HEAD_SETTING) for field in dataclasses.fields(kind)
-    }
-    entry.done()
-    return kind(**settings)
+def _head(kind: type[Any], tensors: Tensors) -> Any:
+    settings = tensors.take("head", (len(dataclasses.fields(kind)),), np.float64, positive=True)
+    if settings.max() > LARGEST_HEAD_SETTING:
+        raise InputError("the tensor 'head' holds a setting beyond its bounds; the model file is damaged.")
+    return kind(*settings.tolist())
 
 
-def _anchor(entry: Fields | None, tensors: Tensors, inputs: int) -> Anchor | None:
-    if entry is None:
+def _anchor(centres: int | None, tensors: Tensors, inputs: int) -> Anchor | None:
+    if centres is None:
         return None
-    centres = tensors.take("anchor_centres", (entry.whole("centres", least=1), inputs))
-    start = entry.number("start", least=0.0)
-    anchor = Anchor(torch.tensor(centres), start, entry.number("full", above=start))
-    entry.done()
-    return anchor
+    points = tensors.take("anchor_centres", (centres, inputs))
+    start, full = tensors.take("anchor_range", (2,), np.float64).tolist()
+    if not 0.0 <= start < full:
+        raise InputError("the tensor 'anchor_range' must hold two ascending distances; the model file is damaged.")
+    return Anchor(torch.tensor(points), start, full)
 
 
 def _network(
