@@ -1,0 +1,131 @@
+"""``nescio fit``: from a table to a saved model."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from nescio._files import check_destination
+from nescio._validation import InputError, join_names
+from nescio.cli.predict import output_columns
+from nescio.cli.tables import check_columns, check_not_input, numeric_frame, read_table
+
+if TYPE_CHECKING:
+    from nescio import DissipativeRegressor
+
+__all__ = ["fit"]
+
+NAMES = "COLUMN[,COLUMN]"
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(help="The table: .csv, .csv.gz or .parquet.", show_default=False)],
+    target: Annotated[list[str], typer.Option(metavar=NAMES, help="Columns to predict.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Where to save the model.", show_default=False)],
+    outside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL[,LEVEL]",
+            help="Standard deviation far from the data, in units of the target.",
+        ),
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that are not features.")] = None,
+    id: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that name rows, no features.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same model.")] = 0,
+    members: Annotated[int, typer.Option(min=1, help="How many models to train and mix.")] = 1,
+    max_steps: Annotated[int | None, typer.Option(min=1, help="Longest training of each phase.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Learn to predict one or more columns of a table from the others."""
+    from nescio import DissipativeRegressor, save
+    from nescio.estimators.arrays import LEAST_ROWS
+    from nescio.estimators.base import resolve_device
+
+    levels = _levels(outside)
+    check_not_input(out, data)
+    check_destination(out)
+    resolve_device(device)
+    frame = read_table(data)
+    targets = _columns(target, frame.columns)
+    left_out = [*_columns(ignore, frame.columns), *_columns(id, frame.columns)]
+    check_columns(data, targets, frame.columns, "--target names")
+    check_columns(data, left_out, frame.columns, "--ignore or --id names")
+    features = _features(frame.columns, targets, left_out)
+    if len(levels) not in (0, 1, len(targets)):
+        raise InputError(f"--outside has {len(levels)} levels for {len(targets)} targets; give one, or one for each.")
+    if frame.height < LEAST_ROWS:
+        raise InputError(f"'{data}' has {frame.height} rows; at least {LEAST_ROWS} are needed to fit.")
+    y = numeric_frame(frame, targets, "a target must be numeric").to_numpy()
+    table = numeric_frame(frame, features, "encode it as numbers or leave it out with --ignore")
+
+    settings: dict[str, Any] = {"n_members": members, "random_state": seed, "device": device, "verbose": True}
+    if levels:
+        settings["outside"] = levels[0] if len(levels) == 1 else tuple(levels)
+    if max_steps is not None:
+        settings["max_steps"] = max_steps
+    model = DissipativeRegressor(**settings)
+    began = time.perf_counter()
+    model.fit(table, y[:, 0] if len(targets) == 1 else y)
+    model.verbose = False
+    model.target_names_ = targets
+    save(model, out)
+    typer.echo(_summary(model, time.perf_counter() - began, out), err=True)
+
+
+def _columns(options: list[str] | None, columns: list[str]) -> list[str]:
+    """Names from options with commas between them; a column whose own name has a comma is taken whole."""
+    names: list[str] = []
+    for option in options or []:
+        names += [option] if option in columns else [name.strip() for name in option.split(",")]
+    return names
+
+
+def _levels(outside: str | None) -> list[float]:
+    if outside is None:
+        return []
+    try:
+        levels = [float(part) for part in outside.split(",")]
+    except ValueError:
+        raise InputError(f"--outside must be a number, or numbers with commas between them; got '{outside}'.") from None
+    if not all(math.isfinite(level) and level > 0 for level in levels):
+        raise InputError(f"--outside must be positive, a standard deviation in units of the target; got '{outside}'.")
+    return levels
+
+
+def _features(columns: list[str], targets: list[str], left_out: list[str]) -> list[str]:
+    """All columns that are left; refuses targets that contradict the rest."""
+    for name in targets:
+        if targets.count(name) > 1:
+            raise InputError(f"--target names '{name}' twice; once is enough.")
+        if name in left_out:
+            raise InputError(f"column '{name}' is a target and also in --ignore or --id; take it out of one of them.")
+    outputs = output_columns(targets)
+    clash = [name for name in outputs if outputs.count(name) > 1]
+    if clash:
+        raise InputError(f"the targets would give two output columns called '{clash[0]}'; rename one of the targets.")
+    features = [name for name in columns if name not in targets and name not in left_out]
+    if not features:
+        raise InputError("no feature column is left; take some out of --target, --ignore or --id.")
+    return features
+
+
+def _summary(model: DissipativeRegressor, seconds: float, out: Path) -> str:
+    prior: Any = model.core_.reference_prior
+    level = np.sqrt((prior.rate / (prior.concentration - 1.0)).cpu().double().numpy()) * model.y_scale_
+    return "\n".join(
+        [
+            f"Learned from {model.n_rows_} rows and {model.n_features_in_} features "
+            f"({join_names(model.feature_names_in_)}) in {seconds:.1f} s; shape {model.shape_:g}, "
+            f"KL weight {model.kl_weight_:g}.",
+            *(
+                f"{name}: standard deviation about {inside:.3g} inside the data, {outside:.3g} far outside."
+                for name, inside, outside in zip(model.target_names_, model.inside_std_, level, strict=True)
+            ),
+            f"Saved to {out}.",
+        ]
+    )

@@ -1,0 +1,95 @@
+"""``nescio predict``: from a saved model and a table to predictions, with a verdict on each row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from nescio._files import check_destination
+from nescio._validation import InputError, check_fraction
+from nescio.cli.tables import check_columns, check_kind, check_not_input, numeric_frame, read_table, write_table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["output_columns", "predict"]
+
+PARTS = ("mean", "std", "lower", "upper", "aleatoric_std", "epistemic_std")
+
+
+def output_columns(targets: list[str]) -> list[str]:
+    """The columns that predictions of these targets have.
+
+    >>> output_columns(["price"])[:2]
+    ['price_mean', 'price_std']
+    """
+    return [*(f"{name}_{part}" for name in targets for part in PARTS), "support", "verdict"]
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="What fit saved.", show_default=False)],
+    data: Annotated[Path, typer.Argument(help="The table: .csv, .csv.gz or .parquet.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Where to write the predictions.", show_default=False)],
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+) -> None:
+    """Predict each row of a table: mean, spread, interval, and whether the model has seen anything like it.
+
+    Columns that the model does not use are carried through, in front of the predictions.
+    """
+    from nescio import load
+
+    check_fraction("--level", level)
+    check_kind(out)
+    check_not_input(out, model, data)
+    check_destination(out)
+    regressor = load(model)
+    frame = read_table(data)
+    features = _features(regressor, frame, data)
+    targets = _targets(regressor)
+    carried = frame.select([name for name in frame.columns if name not in features])
+    outputs = output_columns(targets)
+    clash = [name for name in carried.columns if name in outputs]
+    if clash:
+        raise InputError(f"column '{clash[0]}' of '{data}' has the name of an output column; rename or drop it.")
+    table = numeric_frame(frame, features, "the model was fitted on numbers there")
+    # A model that was fitted on an array has no names to compare with.
+    inputs = table if hasattr(regressor, "feature_names_in_") else table.to_numpy()
+    answers = _answers(regressor, inputs, level)
+    write_table(carried.to_dict() | dict(zip(outputs, answers, strict=True)), out)
+    counts = Counter(answers[-1].tolist())
+    listed = ", ".join(f"{counts[word]} {word}" for word in ("inside", "edge", "outside", "unknown") if counts[word])
+    typer.echo(f"Predicted {frame.height} rows: {listed}.\nWritten to {out}.", err=True)
+
+
+def _features(regressor: Any, frame: pl.DataFrame, data: Path) -> list[str]:
+    if hasattr(regressor, "feature_names_in_"):
+        names = [str(name) for name in regressor.feature_names_in_]
+        check_columns(data, names, frame.columns, "the model needs")
+        return names
+    if frame.width != regressor.n_features_in_:
+        raise InputError(
+            f"the model was fitted on {regressor.n_features_in_} columns without names and '{data}' has {frame.width}; "
+            "leave only the features, in their order."
+        )
+    return frame.columns
+
+
+def _targets(regressor: Any) -> list[str]:
+    names = getattr(regressor, "target_names_", None)
+    if names is not None:
+        return list(names)
+    return ["y"] if regressor.n_outputs_ == 1 else [f"y{number}" for number in range(regressor.n_outputs_)]
+
+
+def _answers(regressor: Any, inputs: Any, level: float) -> list[np.ndarray]:
+    """The output columns in order."""
+    dist = regressor.predict_dist(inputs)
+    lower, upper = dist.interval(level)
+    parts = [dist.mean, dist.std, lower, upper, dist.aleatoric_std, dist.epistemic_std]
+    tables = [part.reshape(len(part), -1) for part in parts]
+    columns = [table[:, target] for target in range(regressor.n_outputs_) for table in tables]
+    return [*columns, regressor.support(inputs), regressor.verdict(inputs)]

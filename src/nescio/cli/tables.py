@@ -1,0 +1,171 @@
+"""Tables as files: CSV and Parquet in and out, and every complaint about a column by its name."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import gzip
+import os
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from nescio._files import written_beside
+from nescio._validation import InputError, join_names
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["check_columns", "check_kind", "check_not_input", "numeric_frame", "read_table", "write_table"]
+
+KINDS = (".csv", ".csv.gz", ".parquet")
+
+
+def _polars() -> Any:
+    try:
+        import polars
+    except ModuleNotFoundError:
+        raise InputError("tables need polars: pip install 'nescio[cli]'.") from None
+    return polars
+
+
+def _faults() -> tuple[type[BaseException], ...]:
+    exceptions = _polars().exceptions
+    return exceptions.PolarsError, exceptions.PanicException
+
+
+def _reason(error: BaseException) -> str:
+    """The first words of a library's message, on one line."""
+    return " ".join(str(error).split(". ")[0].split())[:120].rstrip(". ") or type(error).__name__
+
+
+def check_kind(path: Path) -> str:
+    """The kind of table that the file's name promises."""
+    for kind in KINDS:
+        if path.name.lower().endswith(kind):
+            return kind
+    raise InputError(f"'{path}' must be a table in one of the forms {', '.join(KINDS)}; convert or rename it.")
+
+
+def check_not_input(out: Path, *inputs: Path) -> None:
+    """Refuse an output that would replace an input."""
+    for path in inputs:
+        if os.path.realpath(out) == os.path.realpath(path):
+            raise InputError(f"--out is the input '{path}' itself; give another name.")
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """A table with named columns and at least one row."""
+    kind = check_kind(path)
+    polars = _polars()
+    if path.is_dir():
+        raise InputError(f"'{path}' is a directory; give a table.")
+    if not path.exists():
+        raise InputError(f"there is no file '{path}'.")
+    try:
+        if kind != ".parquet":
+            _check_header(path, kind)
+            frame = polars.read_csv(path, infer_schema_length=None, glob=False)
+        else:
+            frame = polars.read_parquet(path, glob=False)
+    except (
+        polars.exceptions.PolarsError,
+        polars.exceptions.PanicException,
+        zlib.error,
+        EOFError,
+        UnicodeError,
+    ) as error:
+        reason = " ".join(str(error).split())[:120].rstrip(". ")
+        raise InputError(f"'{path}' cannot be read as {kind[1:]}: {reason or type(error).__name__}.") from None
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read as {kind[1:]}: {error.strerror or error}.") from None
+    if not frame.height or not frame.width:
+        raise InputError(f"'{path}' has no rows; it needs data below its header.")
+    return frame
+
+
+def _check_header(path: Path, kind: str) -> None:
+    """Refuse what polars would rename in silence: columns without a name, and the same name twice."""
+    opener: Any = gzip.open if kind == ".csv.gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
+        try:
+            header = next((row for row in csv.reader(stream) if row), None)
+        except csv.Error as error:
+            raise InputError(f"'{path}' cannot be read as csv: {error}.") from None
+    if header is None:
+        raise InputError(f"'{path}' is empty; it needs a header and rows.")
+    if "" in header:
+        raise InputError(
+            f"column {header.index('') + 1} of '{path}' has no name; name it or drop it (an index, perhaps)."
+        )
+    twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
+    if twice:
+        raise InputError(f"'{path}' has more than one column called {join_names(twice)}; rename or drop the others.")
+
+
+def check_columns(path: Path, wanted: Iterable[str], columns: Sequence[str], who: str) -> None:
+    """Refuse names that are not in the table, with a guess at what was meant."""
+    missing = [name for name in wanted if name not in columns]
+    if not missing:
+        return
+    remedy = f"its columns are {join_names(columns, 8)}"
+    if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
+        remedy = "it has a single column, so write it with commas between the cells"
+    else:
+        close = difflib.get_close_matches(missing[0], columns, n=1) or [
+            name for name in columns if name.strip().lower() == missing[0].strip().lower()
+        ]
+        if close:
+            remedy = f"did you mean '{close[0]}'?"
+    ending = "" if remedy.endswith("?") else "."
+    raise InputError(f"{who} {join_names(missing)}, which '{path}' does not have; {remedy}{ending}")
+
+
+def numeric_frame(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> pl.DataFrame:
+    """These columns as float64, finite; ``remedy`` ends the sentence about one that is not numeric."""
+    polars = _polars()
+    for name in columns:
+        series = frame[name]
+        if series.null_count() == len(series):
+            raise InputError(f"column '{name}' is empty in every row; {remedy}.")
+        if not (series.dtype.is_numeric() or series.dtype == polars.Boolean):
+            raise InputError(f"column '{name}' holds {_content(series)}, not numbers; {remedy}.")
+        gaps = ~np.isfinite(series.cast(polars.Float64).fill_null(np.nan).to_numpy())
+        if gaps.any():
+            raise InputError(
+                f"column '{name}' has gaps in {int(gaps.sum())} of {len(gaps)} rows (empty, NaN or infinite; the first "
+                f"is data row {int(gaps.argmax()) + 1}); fill them or drop these rows."
+            )
+    return frame.select(polars.col(list(columns)).cast(polars.Float64))
+
+
+def _content(series: pl.Series) -> str:
+    polars = _polars()
+    if series.dtype.is_temporal():
+        return "dates or times"
+    if series.dtype != polars.String:
+        return f"values of type {series.dtype}"
+    odd = series.is_not_null() & series.cast(polars.Float64, strict=False).is_null()
+    row = int(odd.arg_max() or 0) if odd.any() else 0
+    text = str(series[row])
+    return f"text ('{text[:30]}' in data row {row + 1})"
+
+
+def write_table(columns: dict[str, Any], path: Path) -> None:
+    """Write columns of one length beside ``path``, and rename."""
+    kind = check_kind(path)
+    frame: pl.DataFrame = _polars().DataFrame(columns)
+    try:
+        with written_beside(path) as handle:
+            if kind == ".parquet":
+                frame.write_parquet(handle)
+            elif kind == ".csv":
+                frame.write_csv(handle)
+            else:
+                with gzip.GzipFile(filename="", mode="wb", fileobj=handle, mtime=0) as packed:
+                    frame.write_csv(cast(IO[bytes], packed))
+    except _faults() as error:
+        raise InputError(f"'{path}' cannot hold this table: {_reason(error)}; write .parquet instead.") from None

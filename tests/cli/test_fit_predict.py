@@ -1,0 +1,495 @@
+"""``nescio fit`` and ``nescio predict``: what they write, and every mistake in one sentence."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from typer.testing import CliRunner
+
+import nescio
+from nescio._validation import NumericalError
+from nescio.cli import app
+
+FAST = ("--max-steps", "3", "--device", "cpu")
+PARTS = ("mean", "std", "lower", "upper", "aleatoric_std", "epistemic_std")
+
+
+@pytest.fixture(autouse=True)
+def _inside_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def table(rows: int = 24) -> pl.DataFrame:
+    rng = np.random.default_rng(5)
+    size = rng.normal(120.0, 30.0, rows)
+    return pl.DataFrame(
+        {
+            "id": [f"house {row}" for row in range(rows)],
+            "size": size,
+            "rooms": rng.integers(1, 7, rows),
+            "garden": rng.random(rows) < 0.5,
+            "price": 3.0 * size + rng.normal(0.0, 9.0, rows),
+            "rent": 0.5 * size + rng.normal(0.0, 2.0, rows),
+        }
+    )
+
+
+def run(*arguments: Any) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def works(*arguments: Any) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    return str(result.stderr)
+
+
+def fails(match: str, *arguments: Any) -> None:
+    """Exit code 2, one sentence on stderr, and not a file more or other than before."""
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert re.search(match, lines[0]), lines[0]
+    assert lines[0].startswith("Error: ")
+    assert lines[0][-1] in ".?"
+    assert not re.search(r"[.?!] [A-Z]", lines[0])
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> bytes:
+    """A model of the price."""
+    folder = tmp_path_factory.mktemp("model")
+    table().write_csv(folder / "t.csv")
+    out = folder / "m"
+    arguments = ["fit", folder / "t.csv", "--target", "price", "--id", "id", "--ignore", "rent", *FAST, "--out", out]
+    assert run(*arguments).exit_code == 0
+    return out.read_bytes()
+
+
+@pytest.fixture
+def ready(saved) -> None:
+    Path("m").write_bytes(saved)
+    table().write_csv("t.csv")
+
+
+# What works
+
+
+def test_predictions_are_those_of_the_library_with_all_else_carried_through():
+    table().write_csv("t.csv")
+    told = works(
+        "fit", "t.csv", "--target", "price", "--ignore", "rent", "--id", "id", "--outside", 500, *FAST, "--out", "m"
+    )
+    assert "24 rows and 3 features ('size', 'rooms', 'garden')" in told
+    assert re.search(r"price: standard deviation about [\d.]+ inside the data, 500 far outside", told)
+    assert re.search(r"in \d+\.\d s", told)
+    told = works("predict", "m", "t.csv", "--out", "p.csv", "--level", 0.8)
+    assert re.search(r"Predicted 24 rows: \d+ inside", told)
+    assert "Note: 24 distinct training rows are too few" in told
+
+    model, found = nescio.load("m"), pl.read_csv("p.csv")
+    assert found.columns == ["id", "price", "rent", *(f"price_{part}" for part in PARTS), "support", "verdict"]
+    assert_frame_equal(found.select("id", "price", "rent"), table().select("id", "price", "rent"))
+    x = table().select("size", "rooms", "garden").cast(pl.Float64)
+    prediction = model.predict_dist(x)
+    for name, values in zip(PARTS[2:4], prediction.interval(0.8), strict=True):
+        np.testing.assert_allclose(found[f"price_{name}"], values, rtol=1e-12)
+    for name in ("mean", "std", "aleatoric_std", "epistemic_std"):
+        np.testing.assert_allclose(found[f"price_{name}"], getattr(prediction, name), rtol=1e-12)
+    np.testing.assert_allclose(found["support"], model.support(x), rtol=1e-12)
+    assert set(found["verdict"]) <= {"inside", "edge", "outside", "unknown"}
+    assert model.outside == 500.0
+    assert model.target_names_ == ["price"]
+    assert model.verbose is False
+
+
+def test_two_targets_two_levels_and_parquet():
+    table().write_parquet("t.parquet")
+    told = works(
+        *("fit", "t.parquet", "--target", "price,rent", "--outside", "500,70", "--id", "id", "--seed", 3),
+        *("--members", 2, *FAST, "--out", "m"),
+    )
+    assert "500 far outside" in told
+    assert "70 far outside" in told
+    works("predict", "m", "t.parquet", "--out", "p.parquet")
+    found = pl.read_parquet("p.parquet")
+    assert found.columns == [
+        *("id", "price", "rent", *(f"price_{part}" for part in PARTS), *(f"rent_{part}" for part in PARTS)),
+        *("support", "verdict"),
+    ]
+    model = nescio.load("m")
+    assert (model.n_members, model.random_state) == (2, 3)
+    x = table().select("size", "rooms", "garden").cast(pl.Float64)
+    np.testing.assert_array_equal(found.select("price_mean", "rent_mean").to_numpy(), model.predict_dist(x).mean)
+    assert (found["price_lower"] < found["price_upper"]).all()
+
+
+def test_the_same_seed_gives_the_same_file():
+    table().write_csv("t.csv")
+    for out in ("a", "b"):
+        works("fit", "t.csv", "--target", "price", "--ignore", "id", *FAST, "--out", out)
+    assert Path("a").read_bytes() == Path("b").read_bytes()
+
+
+def test_the_order_of_columns_and_rows_is_the_tables(ready):
+    works("predict", "m", "t.csv", "--out", "p.csv")
+    table().select("garden", "id", "rooms", "size").reverse().write_csv("u.csv")
+    works("predict", "m", "u.csv", "--out", "q.csv")
+    first, second = pl.read_csv("p.csv"), pl.read_csv("q.csv")
+    assert second["id"].to_list() == table()["id"].reverse().to_list()
+    assert_frame_equal(first.drop("price", "rent"), second.reverse())
+
+
+def test_packed_tables_are_read_and_written(ready):
+    with gzip.open("t.csv.gz", "wb") as packed:
+        packed.write(Path("t.csv").read_bytes())
+    works("predict", "m", "t.csv.gz", "--out", "p.csv.gz")
+    works("predict", "m", "t.csv", "--out", "p.csv")
+    assert gzip.decompress(Path("p.csv.gz").read_bytes()) == Path("p.csv").read_bytes()
+
+
+def test_a_table_with_features_only_is_enough(ready):
+    table().select("size", "rooms", "garden").write_csv("t.csv")
+    works("predict", "m", "t.csv", "--out", "p.csv")
+    assert pl.read_csv("p.csv").columns[0] == "price_mean"
+
+
+def test_names_with_commas_spaces_marks_and_a_byte_order_mark():
+    odd = table().rename({"price": "price, €", "size": "size [m²]*"})
+    odd.write_csv("t[1].csv", include_bom=True)
+    works("fit", "t[1].csv", "--target", "price, €", "--ignore", "id", "--ignore", "rent", *FAST, "--out", "m")
+    works("predict", "m", "t[1].csv", "--out", "p.csv")
+    assert "price, €_mean" in pl.read_csv("p.csv").columns
+
+
+def test_an_older_output_is_replaced(ready):
+    Path("p.csv").write_text("old")
+    works("predict", "m", "t.csv", "--out", "p.csv")
+    assert pl.read_csv("p.csv").height == 24
+
+
+def test_constant_columns_are_legal():
+    table().with_columns(rooms=pl.lit(3)).write_csv("t.csv")
+    works("fit", "t.csv", "--target", "price", "--ignore", "id", *FAST, "--out", "m")
+
+
+def test_a_model_without_names_takes_columns_in_their_order():
+    x = table().select("size", "rooms").to_numpy()
+    settings: dict[str, Any] = {"max_steps": 3, "random_state": 0, "device": "cpu"}
+    model = nescio.DissipativeRegressor(**settings).fit(x, table().select("price", "rent").to_numpy())
+    nescio.save(model, "m")
+    table().select("size", "rooms").write_csv("t.csv")
+    works("predict", "m", "t.csv", "--out", "p.csv")
+    found = pl.read_csv("p.csv")
+    np.testing.assert_allclose(found.select("y0_mean", "y1_mean").to_numpy(), model.predict(x), rtol=1e-12)
+    table().select("id", "size", "rooms").write_csv("t.csv")
+    fails("2 columns without names and 't.csv' has 3; leave only", "predict", "m", "t.csv", "--out", "q.csv")
+
+
+def test_version_and_help():
+    assert run("--version").stdout.strip() == nescio.__version__
+    for command in ("fit", "predict"):
+        assert command in run("--help").stdout
+        assert "--out" in run(command, "--help").stdout
+
+
+# Mistakes at fit
+
+
+def fit_fails(match: str, *arguments: Any, data: str = "t.csv", target: str = "price", out: str = "m") -> None:
+    fails(match, "fit", data, "--target", target, "--out", out, *FAST, *arguments)
+
+
+def test_unknown_columns_are_named_with_a_guess():
+    table().write_csv("t.csv")
+    fit_fails("--target names 'pricce', which 't.csv' does not have; did you mean 'price'?", target="pricce")
+    fit_fails("did you mean 'price'?", target="PRICE")
+    fit_fails("its columns are 'id', 'size', 'rooms', 'garden', 'price', 'rent'", target="zzz")
+    fit_fails("--ignore or --id names 'ident'", "--ignore", "ident")
+    fit_fails("--ignore or --id names 'sise', .* did you mean 'size'?", "--id", "id,sise")
+
+
+def test_a_table_with_another_separator_is_recognised():
+    table().write_csv("t.csv", separator=";")
+    fit_fails("single column, so write it with commas")
+
+
+def test_files_that_are_missing_empty_or_of_another_kind():
+    fit_fails("there is no file 'none.csv'", data="none.csv")
+    fit_fails(r"must be a table in one of the forms \.csv, \.csv\.gz, \.parquet", data="t.xlsx")
+    Path("folder.csv").mkdir()
+    fit_fails("'folder.csv' is a directory", data="folder.csv")
+    for text in ("", "\n\n"):
+        Path("t.csv").write_text(text)
+        fit_fails("'t.csv' is empty; it needs a header and rows")
+    Path("t.csv").write_text("size,price\n")
+    fit_fails("'t.csv' has no rows")
+    table()[:3].write_csv("t.csv")
+    fit_fails("'t.csv' has 3 rows; at least 4 are needed to fit", "--ignore", "id")
+
+
+def test_files_that_cannot_be_read():
+    Path("t.csv").write_bytes(b"size,price\n1,\xff\xfe\n" * 9)
+    fit_fails("'t.csv' cannot be read as csv")
+    Path("t.csv").write_text("size,price\n1,2\n1,2,3\n")
+    fit_fails("'t.csv' cannot be read as csv")
+    Path("t.parquet").write_bytes(b"PAR1 but not really")
+    fit_fails("'t.parquet' cannot be read as parquet", data="t.parquet")
+    table().write_parquet("u.parquet")
+    Path("t.parquet").write_bytes(Path("u.parquet").read_bytes()[:-9])
+    fit_fails("'t.parquet' cannot be read as parquet", data="t.parquet")
+    Path("t.csv.gz").write_bytes(b"no gzip")
+    fit_fails("'t.csv.gz' cannot be read as csv.gz", data="t.csv.gz")
+    Path("t.csv.gz").write_bytes(gzip.compress(table().write_csv().encode())[:-20])
+    fit_fails("'t.csv.gz' cannot be read as csv.gz", data="t.csv.gz")
+
+
+def test_columns_without_a_name_or_with_the_same_name():
+    Path("t.csv").write_text("size,size,price\n1,2,3\n4,5,6\n")
+    fit_fails("more than one column called 'size'")
+    Path("t.csv").write_text(",size,price\n1,2,3\n4,5,6\n")
+    fit_fails("column 1 of 't.csv' has no name")
+
+
+def test_text_dates_and_empty_columns_are_named():
+    table().write_csv("t.csv")
+    fit_fails(r"column 'id' holds text \('house 0' in data row 1\), not numbers; encode it .* --ignore")
+    texts = table().drop("id").with_columns(pl.col("size").cast(pl.String))
+    texts = texts.with_columns(size=pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("n/a")).otherwise("size"))
+    texts.write_csv("t.csv")
+    fit_fails(r"column 'size' holds text \('n/a' in data row 6\)")
+    table().drop("id").with_columns(day=pl.lit(date(2024, 5, 1))).write_parquet("t.parquet")
+    fit_fails("column 'day' holds dates or times", data="t.parquet")
+    table().drop("id").with_columns(kind=pl.lit("a").cast(pl.Categorical)).write_parquet("t.parquet")
+    fit_fails("column 'kind' holds values of type Categorical", data="t.parquet")
+    table().drop("id").with_columns(size=pl.lit(None)).write_csv("t.csv")
+    fit_fails("column 'size' is empty in every row")
+    table().write_csv("t.csv")
+    fit_fails("column 'id' holds text .* a target must be numeric", target="id")
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), float("inf")])
+@pytest.mark.parametrize("column", ["size", "price"])
+def test_gaps_are_named(gap, column):
+    rows = pl.int_range(pl.len())
+    holes = pl.when(rows.is_in([4, 9])).then(pl.lit(gap)).otherwise(pl.col(column)).alias(column)
+    table().drop("id").with_columns(holes).write_csv("t.csv")
+    fit_fails(rf"column '{column}' has gaps in 2 of 24 rows \(.* the first is data row 5\); fill them or drop")
+
+
+def test_targets_that_contradict_the_rest():
+    table().write_csv("t.csv")
+    fit_fails("column 'price' is a target and also in --ignore or --id", "--ignore", "price,id")
+    fit_fails("column 'price' is a target and also in --ignore or --id", "--id", "price")
+    fit_fails("--target names 'price' twice", target="price,price")
+    fit_fails("no feature column is left", "--ignore", "id,size,rooms,garden,rent")
+    table().drop("id").rename({"price": "a", "rent": "a_aleatoric"}).write_csv("t.csv")
+    fit_fails("two output columns called 'a_aleatoric_std'", target="a,a_aleatoric")
+
+
+@pytest.mark.parametrize("level", ["-3", "0", "nan", "inf", "5,-1"])
+def test_levels_that_are_not_positive(level):
+    table().write_csv("t.csv")
+    fit_fails("--outside must be positive", "--outside", level, target="price,rent")
+
+
+def test_levels_that_are_no_numbers_or_too_many():
+    table().write_csv("t.csv")
+    fit_fails("--outside must be a number", "--outside", "much", "--ignore", "id")
+    fit_fails("--outside has 2 levels for 1 targets", "--outside", "3,4", "--ignore", "id")
+
+
+def test_places_that_cannot_be_written():
+    table().write_csv("t.csv")
+    fit_fails("--out is the input 't.csv' itself", out="t.csv")
+    os.symlink("t.csv", "link")
+    fit_fails("--out is the input 't.csv' itself", out="link")
+    fit_fails("there is no directory .*; create it first", out="no/m")
+    fit_fails("is a directory; give the name of a file", out=".")
+    fit_fails("'/proc/m' cannot be written", out="/proc/m")
+
+
+def test_a_device_that_is_not_there():
+    table().write_csv("t.csv")
+    fails("device must be 'auto'", "fit", "t.csv", "--target", "price", "--out", "m", "--device", "abacus")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", "t.csv", "--out", "m"],
+        ["fit", "t.csv", "--target", "price"],
+        ["fit", "--target", "price", "--out", "m"],
+        ["fit", "t.csv", "--target", "price", "--out", "m", "--members", "0"],
+        ["fit", "t.csv", "--target", "price", "--out", "m", "--max-steps", "few"],
+        ["fit", "t.csv", "--target", "price", "--out", "m", "--seed", "-1"],
+        ["predict", "m", "--out", "p.csv"],
+        ["predict", "m", "t.csv"],
+        ["predict", "m", "t.csv", "--out", "p.csv", "--level", "high"],
+        ["foretell"],
+    ],
+)
+def test_wrong_usage_ends_with_code_2_and_says_so(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "Error" in result.stderr
+    assert "Traceback" not in result.output
+
+
+# Mistakes at predict
+
+
+def predict_fails(match: str, *arguments: Any, model: str = "m", data: str = "t.csv", out: str = "p.csv") -> None:
+    Path(out).write_text("old") if out == "p.csv" else None
+    fails(match, "predict", model, data, "--out", out, *arguments)
+
+
+def test_models_that_cannot_be_loaded(ready, saved):
+    predict_fails("there is no file 'none'", model="none")
+    predict_fails("'t.csv' is not a saved model", model="t.csv", data="u.csv")
+    Path("m").write_bytes(saved[:-7])
+    predict_fails("'m' is truncated")
+    Path("m").write_bytes(saved.replace(b'"tanh"', b'"tahn"'))
+    predict_fails("'m' is damaged")
+
+
+def test_tables_that_do_not_fit_the_model(ready):
+    table().drop("rooms", "garden").write_csv("t.csv")
+    predict_fails("the model needs 'rooms', 'garden', which 't.csv' does not have; its columns are 'id', 'size'")
+    table().rename({"size": "sizes"}).write_csv("t.csv")
+    predict_fails("the model needs 'size', which 't.csv' does not have; did you mean 'sizes'?")
+    table().with_columns(rooms=pl.lit("many")).write_csv("t.csv")
+    predict_fails(r"column 'rooms' holds text \('many' in data row 1\), not numbers; the model was fitted on numbers")
+    table().with_columns(rooms=pl.when(pl.col("rooms") > 1).then("rooms")).write_csv("t.csv")
+    predict_fails("column 'rooms' has gaps")
+    Path("t.csv").write_text("size,rooms,garden\n")
+    predict_fails("'t.csv' has no rows")
+    predict_fails("there is no file 'u.csv'", data="u.csv")
+
+
+def test_carried_columns_that_collide_with_predictions(ready):
+    for name in ("price_std", "verdict", "support"):
+        table().with_columns(pl.lit(1).alias(name)).write_csv("t.csv")
+        predict_fails(f"column '{name}' of 't.csv' has the name of an output column; rename or drop it")
+
+
+@pytest.mark.parametrize("level", ["0", "1", "-0.5", "90", "nan"])
+def test_levels_outside_the_unit_interval(ready, level):
+    predict_fails("--level must lie strictly between 0 and 1", "--level", level)
+
+
+def test_outputs_that_cannot_be_written(ready):
+    predict_fails("--out is the input 't.csv' itself", out="t.csv")
+    Path("m.csv").write_bytes(Path("m").read_bytes())
+    predict_fails("--out is the input 'm.csv' itself", model="m.csv", out="m.csv")
+    predict_fails("must be a table in one of the forms", out="p.xlsx")
+    predict_fails("there is no directory", out="no/p.csv")
+    predict_fails("'/proc/p.csv' cannot be written", out="/proc/p.csv")
+
+
+def test_a_table_that_csv_cannot_hold(ready):
+    table().with_columns(list=pl.concat_list("size", "rent")).write_parquet("t.parquet")
+    predict_fails(r"'p.csv' cannot hold this table: .*; write \.parquet instead", data="t.parquet")
+
+
+# What goes wrong while it works
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(ready, command, monkeypatch):
+    Path("out.csv").write_text("old")
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    arguments = ["t.csv", "--target", "price", "--ignore", "id", *FAST] if command == "fit" else ["m", "t.csv"]
+    result = run(command, *arguments, "--out", "out.csv")
+    assert result.exit_code == 2
+    assert "Error: No space left on device; no file was left half-written." in result.stderr
+    assert Path("out.csv").read_text() == "old"
+    assert sorted(os.listdir()) == ["m", "out.csv", "t.csv"]
+
+
+def test_an_interrupt_ends_with_130_and_leaves_nothing(ready, monkeypatch):
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    result = run("predict", "m", "t.csv", "--out", "p.csv")
+    assert result.exit_code == 130
+    assert "Interrupted; no file was left half-written." in result.stderr
+    assert sorted(os.listdir()) == ["m", "t.csv"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [(MemoryError(), "Error: there is not enough memory"), (NumericalError("it diverged."), "Error: it diverged.")],
+)
+def test_faults_that_are_no_mistake_end_with_code_1(ready, fault, words, monkeypatch):
+    def fail(*_: Any, **__: Any) -> None:
+        raise fault
+
+    monkeypatch.setattr(nescio.DissipativeRegressor, "fit", fail)
+    result = run("fit", "t.csv", "--target", "price", "--ignore", "id", "--out", "new")
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not Path("new").exists()
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    source = str(Path(nescio.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
+    script = "from nescio.cli import main; print('ready', flush=True); main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_a_real_process_works_and_fails_without_a_traceback(ready):
+    process = start("predict", "m", "t.csv", "--out", "p.csv")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (0, "ready\n")
+    assert "Written to p.csv." in err
+    process = start("predict", "t.csv", "t.csv", "--out", "q.csv")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (2, "ready\n")
+    assert err == "Error: 't.csv' is not a saved model: it is not a zip archive.\n"
+
+
+def test_a_real_interrupt_during_training_leaves_nothing():
+    table(400).drop("id").write_csv("t.csv")
+    process = start("fit", "t.csv", "--target", "price", "--max-steps", "1000000", "--device", "cpu", "--out", "m")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(3.0)  # the table is read in a fraction of a second; training would take hours
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, ""), err
+    assert err == "Interrupted; no file was left half-written.\n"
+    assert os.listdir() == ["t.csv"]
