@@ -187,7 +187,7 @@ FRESH = """
 import random, sys
 import numpy as np
 import torch
-import sklearn.utils  # takes pandas where it is installed; that is not our doing
+import sklearn.mixture  # it loads pandas and rich where they are, and rich draws a number: not our doing
 
 EXTRAS = {"matplotlib", "polars", "pandas", "typer", "jinja2"}
 theirs = EXTRAS & set(sys.modules)
