@@ -96,6 +96,12 @@ def test_the_page_says_the_numbers_and_calls_a_miss_a_miss(page, fits):
         assert word in text
 
 
+def test_the_page_says_so_when_training_was_as_long_as_by_default(fits):
+    page = demo_page(drawings(fits), summarise(fits), replace(SETTING, max_steps=None))
+    assert "default parameters" in page
+    assert "None" not in page
+
+
 def test_text_from_outside_is_escaped(fits):
     page = demo_page(drawings(fits), summarise(fits), replace(SETTING, version="<script>alert(1)</script>"))
     assert "<script>" not in page

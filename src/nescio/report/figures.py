@@ -120,11 +120,8 @@ def figure_svg(figure: Figure, name: str) -> str:
     figure.savefig(buffer, format="svg", facecolor="white", metadata=nothing)
     text = buffer.getvalue()
     names = {old: f"{name}-{n}" for n, old in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', text)), start=1)}
-    return re.sub(
-        r'( id="|href="#|url\(#)([^")]+)',
-        lambda found: found.group(1) + names.get(found.group(2), found.group(2)),
-        text,
-    )
+    rename = lambda found: found.group(1) + names[found.group(2)]
+    return re.sub(r'( id="|href="#|url\(#)([^")]+)', rename, text)
 
 
 def _names(fits: Sequence[ToyFit]) -> tuple[list[str], list[str]]:
