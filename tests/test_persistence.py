@@ -353,6 +353,25 @@ def test_a_parameter_without_a_place_in_the_file_is_named(value, tmp_path):
         nescio.save(copy.copy(_vv()).set_params(learning_rate=value), tmp_path / "m")
 
 
+def test_a_model_that_would_not_load_again_is_not_saved(tmp_path):
+    broken = copy.copy(_vv())
+    broken.x_scale_ = broken.x_scale_ * [1.0, np.inf, 1.0]
+    with pytest.raises(InputError, match="would not load again, so it is not saved: the tensor 'x_scale' holds NaN"):
+        nescio.save(broken, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+class Noisy(torch.nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + torch.randn(len(x), 1)
+
+
+def test_a_network_that_answers_at_random_is_not_saved(tmp_path):
+    fitted = VariationalVarianceRegressor(**{**TINY, "mean_network": Noisy}).fit(*table())
+    with pytest.raises(InputError, match="not saved: with the 'mean_network' given back, the model does not give"):
+        nescio.save(fitted, tmp_path / "m")
+
+
 # Places that cannot be written, and writing that fails
 
 

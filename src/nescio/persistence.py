@@ -19,7 +19,7 @@ from nescio._validation import InputError
 from nescio.estimators.base import resolve_device
 from nescio.estimators.fields import Fields
 from nescio.estimators.settings import FACTORIES
-from nescio.estimators.state import from_state, to_state
+from nescio.estimators.state import from_state, given_networks, to_state
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
 
@@ -41,6 +41,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Note that it holds up to 10,000 training rows (inputs only), which ``support`` measures distances to.
     """
     arrays, description = to_state(model)
+    try:
+        from_state(arrays, description, given_networks(model), torch.device("cpu"))
+    except InputError as error:
+        raise InputError(f"this model would not load again, so it is not saved: {error}") from None
     tensors = pack(arrays)
     manifest = {
         "format": FORMAT,

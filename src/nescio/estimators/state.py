@@ -22,7 +22,7 @@ from nescio.estimators.settings import FACTORIES, settings_from_json, settings_t
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
 from nescio.networks import ACTIVATIONS, MLP, Anchor, ConcentrationRateHead, ModuleStack, Network, VarianceShapeHead
 
-__all__ = ["from_state", "to_state"]
+__all__ = ["from_state", "given_networks", "to_state"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -107,6 +107,16 @@ def _describe_network(network: Network, parameters: Mapping[str, torch.Tensor]) 
         "kind": "mlp",
         "hidden": [int(parameters[f"weight{layer}"].shape[-1]) for layer in range(layers - 1)],
         "activation": next(name for name, function in ACTIVATIONS.items() if function is network._activation),
+    }
+
+
+def given_networks(model: Any) -> dict[str, Any]:
+    """The factories that must be given back to load this model."""
+    networks = {role: getattr(model.core_, role) for role in FACTORIES}
+    return {
+        role: lambda inputs, outputs, network=network: network._factory()
+        for role, network in networks.items()
+        if isinstance(network, ModuleStack)
     }
 
 
