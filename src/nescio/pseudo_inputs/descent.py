@@ -28,7 +28,7 @@ class MixtureDescent:
 
     .. math:: \hat x \leftarrow \hat x - \delta\, g(\hat x), \quad g = \nabla p \text{ or } \nabla \log p
 
-    Paper: alg:pig, with the parameters of tab:regression_pig_parameters and a Bayesian mixture of diagonal Gaussians.
+    Paper: alg:pig. Paper: tab:regression_pig_parameters (its numbers, on a Bayesian mixture of diagonal Gaussians).
     The defaults are the algorithm as printed; ``as_run`` gives what the published numbers come from. The stop test is
     per model, over that model's ``count`` points.
 
