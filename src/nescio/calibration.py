@@ -46,12 +46,13 @@ class Support:
     def verdict(self, x: np.ndarray, edge: float, outside: float) -> np.ndarray:
         """One word per row: ``inside``, ``edge`` or ``outside`` at the false-alarm rates ``edge`` and ``outside``.
 
-        With fewer than ``1/rate - 1`` scores a rate cannot be kept: rows that would need it are called ``edge``
-        instead of ``outside``, and ``unknown`` instead of either.
+        With fewer than ``1/rate - 1`` scores a rate cannot be kept: rows are then called ``edge`` instead of
+        ``outside``, and all of them ``unknown`` where even ``edge`` cannot be told.
         """
+        if not self.can_tell(edge):
+            return np.full(len(x), UNKNOWN)
         p = self.p_value(x)
-        words = np.full(len(p), INSIDE, dtype=object)
-        words[p <= edge] = EDGE if self.can_tell(edge) else UNKNOWN
+        words = np.where(p <= edge, EDGE, INSIDE).astype(object)
         if self.can_tell(outside):
             words[p <= outside] = OUTSIDE
         return words.astype(str)
@@ -105,7 +106,8 @@ def error_growth(
     then a straight line in the logarithm to ``level`` at three times that distance.
     """
     seen = max(float(np.quantile(distance, 0.99)), float(np.finfo(np.float32).tiny))
-    inner = np.unique(np.quantile(distance[distance <= seen], np.linspace(0.0, 1.0, knots)))
+    places = np.quantile(distance[distance <= seen], np.linspace(0.0, 1.0, knots)) / seen
+    inner = seen * np.unique(np.round(places, 3))  # nearer ones, of gridded data, differ by rounding alone
     curve = np.empty((len(inner) + 1, len(level)))
     for output in range(len(level)):
         isotonic = IsotonicRegression(increasing=True, out_of_bounds="clip")

@@ -29,7 +29,12 @@ def _refuse_bad_cells(X: Any, name: str) -> None:
                     f"{name} has a column that is not numeric: '{column}' ({kind}); encode it as numbers or drop it."
                 )
     try:
-        values = np.asarray(X, dtype=np.float64)
+        values = np.asarray(X)
+        if values.dtype.kind == "c":
+            raise InputError(f"{name} holds complex numbers. Complex data not supported: split them into two columns.")
+        values = values.astype(np.float64)
+    except InputError:
+        raise
     except (TypeError, ValueError):
         return  # sparse, ragged, text or complex: scikit-learn's check says which
     if values.ndim != 2:
@@ -78,9 +83,10 @@ def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
     """Weights as float64 ``(N,)``, or None where there are none."""
     if sample_weight is None:
         return None
-    weights: np.ndarray = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    if not weights.sum() > 0:
+    given = np.asarray(sample_weight)
+    if given.size and not given.any():
         raise InputError("sample_weight must have a positive sum; all weights are zero.")
+    weights: np.ndarray = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return weights * (len(weights) / weights.sum())
 
 

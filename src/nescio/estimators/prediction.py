@@ -82,7 +82,7 @@ class Prediction:
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         for value in levels:
             check_fraction("q", float(value))
-        stacked = np.stack([self._out(self._mixture.icdf(torch.tensor(float(value)))) for value in levels])
+        stacked = np.stack([self._out(self._mixture.icdf(torch.tensor(value, dtype=torch.float64))) for value in levels])
         return stacked[0] if np.ndim(q) == 0 else stacked
 
     def cdf(self, y: Any) -> np.ndarray:

@@ -1,0 +1,362 @@
+"""The laws of our regressors: seeds, batches, units, members, the level outside, support."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from nescio import DissipativeRegressor, VariationalVarianceRegressor
+from nescio.calibration import fit_support
+from nescio.pseudo_inputs import BruteForce, FarNoise, GaussianNoise, LevelSet, MixtureDescent, Rejected
+
+QUICK = {"max_steps": 6, "hidden": (8,), "mean_hidden": (8,), "random_state": 0}
+BOTH = [DissipativeRegressor, VariationalVarianceRegressor]
+
+
+def make_table(n=70, outputs=1, seed=1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * [1.0, 8.0, 0.3] + [2.0, -1.0, 4.0]
+    y = 5.0 + np.sin(X[:, :1]) * np.arange(1, outputs + 1) + 0.5 * rng.normal(size=(n, outputs))
+    return X, y[:, 0] if outputs == 1 else y * 10.0 ** np.arange(outputs)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_same_seed_same_model_and_the_global_generators_are_untouched(estimator):
+    X, y = make_table()
+    torch.manual_seed(5)
+    np.random.seed(5)
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    first, second = estimator(**QUICK).fit(X, y), estimator(**QUICK).fit(X, y)
+    for method in ("predict", "support", "knowledge"):
+        np.testing.assert_array_equal(getattr(first, method)(X), getattr(second, method)(X))
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert (before[1] == np.random.get_state()[1]).all()
+    other = estimator(**{**QUICK, "random_state": 1}).fit(X, y)
+    assert not np.array_equal(other.predict(X), first.predict(X))
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_a_rows_answer_does_not_depend_on_its_batch(estimator):
+    X, y = make_table()
+    model = estimator(**QUICK, n_members=2).fit(X, y)
+    far = np.concatenate([X, 50.0 * X])
+    whole = model.predict_dist(far)
+    for rows in (slice(0, 1), slice(3, 60), np.array([139, 0, 70])):
+        part = model.predict_dist(far[rows])
+        np.testing.assert_array_equal(part.mean, whole.mean[rows])
+        np.testing.assert_array_equal(part.std, whole.std[rows])
+        np.testing.assert_array_equal(model.support(far[rows]), model.support(far)[rows])
+        with pytest.warns(UserWarning, match="too few"):
+            np.testing.assert_array_equal(model.verdict(far[rows]), model.verdict(far)[rows])
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e5])
+def test_rescaling_the_target_rescales_the_prediction(factor):
+    X, y = make_table()
+    plain = DissipativeRegressor(**QUICK).fit(X, y).predict_dist(X)
+    scaled = DissipativeRegressor(**QUICK).fit(X, factor * y - 3.0 * factor).predict_dist(X)
+    np.testing.assert_allclose(scaled.mean, factor * plain.mean - 3.0 * factor, rtol=2e-3, atol=2e-3 * factor)
+    np.testing.assert_allclose(scaled.std, factor * plain.std, rtol=5e-3)
+
+
+def test_units_of_the_columns_do_not_matter():
+    X, y = make_table()
+    plain = DissipativeRegressor(**QUICK).fit(X, y).predict(X)
+    other = DissipativeRegressor(**QUICK).fit(X * [1e3, 1e-3, 5.0] + [0.0, 7.0, -100.0], y)
+    np.testing.assert_allclose(other.predict(X * [1e3, 1e-3, 5.0] + [0.0, 7.0, -100.0]), plain, rtol=1e-2)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_several_targets_each_have_their_own_noise(estimator):
+    X, y = make_table(outputs=3)
+    model = estimator(**QUICK).fit(X, y)
+    prediction = model.predict_dist(X)
+    assert prediction.mean.shape == prediction.std.shape == (70, 3)
+    ratio = np.median(prediction.std, axis=0)
+    assert ratio[1] > 3 * ratio[0]
+    assert ratio[2] > 3 * ratio[1]
+    assert model.knowledge(X).shape == (70,)
+    lower, upper = model.predict_interval(X, 0.8)
+    assert (lower < upper).all()
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("outside_prior", ["graded", "constant"])
+def test_far_away_the_std_is_the_level_in_every_direction_and_at_any_distance(members, outside_prior):
+    X, y = make_table(outputs=2)
+    level = np.array([4.0, 300.0])
+    model = DissipativeRegressor(**QUICK, outside=level, outside_prior=outside_prior, n_members=members).fit(X, y)
+    rng = np.random.default_rng(0)
+    directions = np.concatenate([rng.normal(size=(20, 3)), np.eye(3), -np.eye(3)])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    for radius in (40.0, 1e3, 1e6, 1e12, 1e200):
+        std = model.predict_dist(model.x_shift_ + radius * model.x_scale_ * directions).std
+        np.testing.assert_allclose(std, np.broadcast_to(level, std.shape), rtol=1e-5)
+
+
+def test_without_the_anchor_the_network_decides_far_away():
+    X, y = make_table()
+    model = DissipativeRegressor(**QUICK, outside=4.0, anchor=False).fit(X, y)
+    std = model.predict_dist(1e4 * X).std
+    assert np.isfinite(std).all()
+    assert not np.allclose(std, 4.0, rtol=1e-3)
+
+
+def test_the_mean_fades_to_the_training_mean_where_that_is_asked_for():
+    X, y = make_table()
+    kept = DissipativeRegressor(**QUICK).fit(X, y)
+    faded = DissipativeRegressor(**QUICK, outside_mean="training").fit(X, y)
+    np.testing.assert_allclose(faded.predict(1e4 * X), y.mean(), rtol=1e-6)
+    np.testing.assert_array_equal(faded.predict(X), kept.predict(X))
+    assert not np.allclose(kept.predict(1e4 * X), y.mean(), rtol=1e-3)
+
+
+def test_the_mean_is_that_of_vv_with_the_same_seed():
+    X, y = make_table()
+    means = [estimator(**QUICK).fit(X, y).predict(X) for estimator in BOTH]
+    np.testing.assert_allclose(means[0], means[1], rtol=1e-5)
+
+
+def test_knowledge_vanishes_far_away_and_not_inside():
+    X, y = make_table()
+    model = DissipativeRegressor(**{**QUICK, "max_steps": 200}, outside=20.0).fit(X, y)
+    np.testing.assert_allclose(model.knowledge(1e5 * X), 0.0, atol=1e-5)
+    assert np.median(model.knowledge(X)) > 0.5
+
+
+def test_no_prior_means_no_knowledge():
+    X, y = make_table()
+    model = VariationalVarianceRegressor(**QUICK, prior=None).fit(X, y)
+    assert np.isfinite(model.predict_dist(X).std).all()
+    with pytest.raises(ValueError, match="fitted with prior=None"):
+        model.knowledge(X)
+
+
+PLACEMENTS = [
+    GaussianNoise(),
+    FarNoise(),
+    Rejected(GaussianNoise(2.0)),
+    MixtureDescent(n_components=5),
+    MixtureDescent.as_run(),
+    LevelSet(n_components=5),
+]
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda placement: type(placement).__name__)
+def test_every_placement_fits_in_its_slot(placement):
+    X, y = make_table()
+    model = DissipativeRegressor(**QUICK, placement=placement, n_pseudo_inputs=64, n_members=2).fit(X, y)
+    assert np.isfinite(model.predict_dist(X).std).all()
+
+
+def test_a_users_own_function_is_a_placement_and_brute_force_picks_the_hardest():
+    X, y = make_table()
+    own = lambda points, count, generators: points[:1].expand(len(generators), count, -1) + 9.0
+    assert np.isfinite(DissipativeRegressor(**QUICK, placement=own).fit(X, y).predict(X)).all()
+    brute = BruteForce(low=-5.0, high=5.0, grid=200, hardest=50, stride=2)
+    assert np.isfinite(DissipativeRegressor(**QUICK, placement=brute).fit(X[:, :1], y).predict(X[:, :1])).all()
+    with pytest.raises(ValueError, match=r"placement must return finite points of shape \(1, 2048, 3\)"):
+        DissipativeRegressor(**QUICK, placement=lambda p, c, g: torch.full((1, c, 2), 1.0)).fit(X, y)
+
+
+def test_any_torch_module_takes_the_place_of_the_networks():
+    X, y = make_table()
+    factory = lambda inputs, outputs: torch.nn.Sequential(
+        torch.nn.Linear(inputs, 7), torch.nn.Tanh(), torch.nn.Linear(7, outputs)
+    )
+    model = DissipativeRegressor(**QUICK, mean_network=factory, precision_network=factory, n_members=2).fit(X, y)
+    assert np.isfinite(model.predict_dist(X).std).all()
+
+
+def test_sample_weights_move_the_fit_and_zero_drops_a_row():
+    X, y = make_table()
+    weights = np.r_[np.ones(60), np.zeros(10)]
+    dropped = DissipativeRegressor(**QUICK).fit(X, y, sample_weight=weights)
+    without = DissipativeRegressor(**QUICK).fit(X[:60], y[:60])
+    np.testing.assert_allclose(dropped.predict(X), without.predict(X), rtol=1e-4)
+    heavy = DissipativeRegressor(**QUICK).fit(X, y, sample_weight=np.r_[np.full(35, 50.0), np.ones(35)])
+    assert not np.allclose(heavy.predict(X), DissipativeRegressor(**QUICK).fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="all weights are zero"):
+        DissipativeRegressor(**QUICK).fit(X, y, sample_weight=np.zeros(70))
+
+
+def test_constant_columns_duplicate_rows_and_a_constant_target_are_legal():
+    X, y = make_table()
+    X = np.c_[X, np.full(70, 3.0), X[:, 0]]
+    X, y = np.r_[X, X], np.r_[y, y]
+    model = DissipativeRegressor(**QUICK).fit(X, y)
+    assert np.isfinite(model.predict_dist(X).std).all()
+    assert np.isfinite(DissipativeRegressor(**QUICK).fit(X, np.full(140, 2.0)).predict_dist(X).std).all()
+    assert np.isfinite(DissipativeRegressor(**QUICK).fit(np.ones((20, 2)), np.arange(20.0)).predict_dist(X[:, :2]).std).all()
+
+
+def test_four_rows_are_enough_and_three_are_not():
+    X, y = make_table()
+    assert np.isfinite(DissipativeRegressor(**QUICK).fit(X[:4], y[:4]).predict_dist(X).std).all()
+    with pytest.raises(ValueError, match=r"X has 3 samples .*at least 4 rows are needed"):
+        DissipativeRegressor(**QUICK).fit(X[:3], y[:3])
+
+
+BAD = [
+    ({"outside": -1.0}, "outside must be a positive number in units of y"),
+    ({"outside": [1.0, 2.0]}, "outside must be a positive number in units of y"),
+    ({"outside": "wide"}, "outside must be one of 'target'"),
+    ({"outside_prior": "x"}, "outside_prior must be one of"),
+    ({"outside_mean": "x"}, "outside_mean must be one of"),
+    ({"outside_shape": 1.0}, "outside_shape must be a finite number that exceeds 1 for a finite predictive variance"),
+    ({"pseudo_weight": 0.0}, "pseudo_weight must be a finite number that exceeds 0"),
+    ({"n_pseudo_inputs": 0}, "n_pseudo_inputs must be a whole number of at least 1"),
+    ({"n_members": 0}, "n_members must be a whole number of at least 1; got 0"),
+    ({"max_steps": 2.5}, "max_steps must be a whole number of at least 1; got 2.5"),
+    ({"shape": 0.8}, "shape must be a finite number that exceeds 1"),
+    ({"kl_weight": -1.0}, "kl_weight must be a finite number that exceeds 0"),
+    ({"prior": "x"}, "prior must be one of 'residual'; got 'x'"),
+    ({"head": "x"}, "head must be one of"),
+    ({"activation": "x"}, "activation must be one of"),
+    ({"n_folds": 1}, "n_folds must be a whole number of at least 2"),
+    ({"validation_fraction": 1.0}, "validation_fraction must lie strictly between 0 and 1"),
+    ({"device": "nowhere"}, "device must be 'auto', 'cpu' or a CUDA device"),
+    ({"compile": "yes"}, "compile must be True, False or 'auto'"),
+    ({"mean_network": 3}, "mean_network and precision_network must be functions"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), BAD, ids=lambda value: str(value)[:40])
+def test_a_bad_parameter_gets_one_sentence(parameters, message):
+    X, y = make_table()
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        DissipativeRegressor(**{**QUICK, **parameters}).fit(X, y)
+
+
+def test_an_interrupted_fit_leaves_the_old_model_whole(monkeypatch):
+    X, y = make_table()
+    model = DissipativeRegressor(**QUICK).fit(X, y)
+    before = model.predict_dist(X).std
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nescio.estimators.split.fit_precision", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X * 2.0 + 1.0, -y)
+    np.testing.assert_array_equal(model.predict_dist(X).std, before)
+    fresh = DissipativeRegressor(**QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        fresh.fit(X, y)
+    assert not hasattr(fresh, "core_")
+
+
+def test_pickling_keeps_the_model():
+    X, y = make_table()
+    model = DissipativeRegressor(**QUICK).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_dist(X).std, model.predict_dist(X).std)
+    np.testing.assert_array_equal(copy.support(X), model.support(X))
+
+
+def test_support_is_uniform_on_fresh_rows_from_inside():
+    """Over 40 seeds a two-sample Kolmogorov-Smirnov test finds no more than a correct method lets it find."""
+    levels = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        mixing = rng.normal(size=(4, 4))
+        draw = lambda n: rng.normal(size=(n, 4)) @ mixing + rng.integers(0, 2, size=(n, 1)) * 3.0
+        support = fit_support(draw(400), seed=seed)
+        fresh = draw(200)
+        levels.append(stats.ks_2samp(support.scores, support.score(fresh)).pvalue)
+        p = support.p_value(fresh)
+        assert abs(p.mean() - 0.5) < 5 * np.sqrt((1 / 200 + 1 / 400) / 12)
+    assert min(levels) > 1e-4
+    assert stats.binomtest(int(np.sum(np.array(levels) < 0.05)), 40, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_support_of_a_large_table_is_calibrated_on_rows_that_are_no_reference():
+    rng = np.random.default_rng(0)
+    support = fit_support(rng.normal(size=(3000, 3)), max_rows=1000)
+    assert len(support.scores) == 1000
+    assert stats.kstest(support.p_value(rng.normal(size=(2000, 3))), "uniform").pvalue > 1e-3
+
+
+def test_twins_do_not_vouch_for_each_other():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 3))
+    twice = fit_support(np.repeat(X, 2, axis=0))
+    assert len(twice.scores) == 300
+    assert stats.kstest(twice.p_value(rng.normal(size=(500, 3))), "uniform").pvalue > 1e-3
+
+
+def test_false_alarms_come_at_their_stated_rate_and_far_rows_are_outside():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(1500, 3))
+    model = DissipativeRegressor(**QUICK).fit(X, X[:, 0])
+    words = model.verdict(rng.normal(size=(20_000, 3)))
+    assert abs((words != "inside").mean() - 0.05) < 0.02
+    assert abs((words == "outside").mean() - 0.005) < 0.006
+    assert (model.verdict(X * 100.0 + 60.0) == "outside").all()
+    assert (model.verdict(X[:5], edge=0.9, outside=0.8) != "inside").any()
+    with pytest.raises(ValueError, match="outside must not exceed edge"):
+        model.verdict(X, edge=0.01, outside=0.2)
+
+
+def test_a_small_table_says_that_it_cannot_tell():
+    X, y = make_table(n=100)
+    model = DissipativeRegressor(**QUICK).fit(X, y)
+    with pytest.warns(UserWarning, match="100 distinct training rows are too few to call a row outside at 1 false alarm in 200"):
+        words = model.verdict(1e3 * X)
+    assert set(words) == {"edge"}
+    tiny = DissipativeRegressor(**QUICK).fit(X[:10], y[:10])
+    with pytest.warns(UserWarning, match="at least 199 are needed"):
+        assert set(tiny.verdict(1e3 * X)) == {"unknown"}
+
+
+def test_score_samples_is_larger_for_rows_like_the_data():
+    X, y = make_table()
+    model = DissipativeRegressor(**QUICK).fit(X, y)
+    assert model.score_samples(X).min() > model.score_samples(100 * X + 50).max()
+
+
+def test_the_prediction_is_consistent_with_itself():
+    X, y = make_table(outputs=2)
+    prediction = DissipativeRegressor(**QUICK, n_members=3).fit(X, y).predict_dist(X)
+    parts = prediction.aleatoric_std**2 + prediction.epistemic_std**2 + prediction.mean_std**2
+    np.testing.assert_allclose(parts, prediction.variance, rtol=1e-10)
+    lower, upper = prediction.interval(0.9)
+    np.testing.assert_allclose(prediction.cdf(upper) - prediction.cdf(lower), 0.9, rtol=1e-8)
+    quantiles = prediction.quantile([0.1, 0.5, 0.9])
+    assert quantiles.shape == (3, 70, 2)
+    assert (np.diff(quantiles, axis=0) > 0).all()
+    assert prediction.quantile(0.5).shape == (70, 2)
+    draws = prediction.sample(4000, random_state=0)
+    assert draws.shape == (4000, 70, 2)
+    np.testing.assert_array_equal(draws[:5], prediction.sample(4000, random_state=0)[:5])
+    assert prediction.log_prob(y).shape == prediction.crps(y).shape == (70, 2)
+    assert (prediction.crps(y) > 0).all()
+    part = prediction[10:12]
+    assert len(part) == 2
+    np.testing.assert_array_equal(part.mean, prediction.mean[10:12])
+    np.testing.assert_array_equal(prediction[-1].std, prediction.std[-1:])
+    np.testing.assert_array_equal(prediction[np.arange(70) % 2 == 0].std, prediction.std[::2])
+    assert len(list(prediction)) == 70
+    text = repr(prediction)
+    assert text.startswith("Prediction of 70 rows")
+    assert "… and 65 more" in text
+    with pytest.raises(IndexError, match="row 70 of a prediction of 70 rows"):
+        prediction[70]
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+        prediction.interval(90)
+    with pytest.raises(ValueError, match=r"y must have the shape \(70, 2\)"):
+        prediction.log_prob(y[:, 0])
+
+
+def test_a_single_target_comes_back_flat_and_a_column_as_a_column():
+    X, y = make_table()
+    flat = DissipativeRegressor(**QUICK).fit(X, y)
+    column = DissipativeRegressor(**QUICK).fit(X, y[:, None])
+    assert flat.predict(X).shape == flat.predict_dist(X).log_prob(y).shape == (70,)
+    assert column.predict(X).shape == (70, 1)
+    with pytest.raises(ValueError, match="y must have one value for each of the 70 rows"):
+        flat.predict_dist(X).log_prob(y[:, None])
