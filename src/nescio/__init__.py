@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
-from nescio.estimators import DissipativeRegressor, Prediction, VariationalVarianceRegressor
-from nescio.persistence import load, save
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nescio.estimators import DissipativeRegressor, Prediction, VariationalVarianceRegressor
+    from nescio.persistence import load, save
 
 __version__ = "0.1.0"
 
 __all__ = ["DissipativeRegressor", "Prediction", "VariationalVarianceRegressor", "__version__", "load", "save"]
+
+_HOMES = {
+    "DissipativeRegressor": "nescio.estimators",
+    "Prediction": "nescio.estimators",
+    "VariationalVarianceRegressor": "nescio.estimators",
+    "load": "nescio.persistence",
+    "save": "nescio.persistence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: the command line's help need not wait for torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nescio' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "InputError",
@@ -54,8 +54,7 @@ def check_fraction(name: str, value: float) -> float:
 
 def check_integer(name: str, value: Any, *, least: int) -> int:
     """Refuse what is not a whole number of at least ``least``."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    whole = whole or (hasattr(value, "__index__") and not isinstance(value, (bool, torch.Tensor)))
+    whole = hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "__len__")
     if not whole or int(value) < least:
         raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
     return int(value)

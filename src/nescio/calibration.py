@@ -29,7 +29,8 @@ class Support:
 
     def score(self, x: np.ndarray) -> np.ndarray:
         """Strangeness of ``x (N, D)``, ``(N,)``: larger is stranger."""
-        return self.neighbours.distance(torch.as_tensor(x, dtype=torch.float64)).numpy()
+        scores: np.ndarray = self.neighbours.distance(torch.as_tensor(x, dtype=torch.float64)).numpy()
+        return scores
 
     def p_value(self, x: np.ndarray) -> np.ndarray:
         r"""The share of training rows at least as strange, smoothed so that it is uniform on rows from inside.
@@ -41,17 +42,17 @@ class Support:
         score = self.score(x)
         above = len(self.scores) - np.searchsorted(self.scores, score, side="right")
         equal = len(self.scores) - np.searchsorted(self.scores, score, side="left") - above
-        return (above + hashed_uniform(x) * (1 + equal)) / (len(self.scores) + 1)
+        p: np.ndarray = (above + hashed_uniform(x) * (1 + equal)) / (len(self.scores) + 1)
+        return p
 
-    def verdict(self, x: np.ndarray, edge: float, outside: float) -> np.ndarray:
-        """One word per row: ``inside``, ``edge`` or ``outside`` at the false-alarm rates ``edge`` and ``outside``.
+    def verdict(self, p: np.ndarray, edge: float, outside: float) -> np.ndarray:
+        """One word per p-value: ``inside``, ``edge`` or ``outside`` at the false-alarm rates ``edge`` and ``outside``.
 
         With fewer than ``1/rate - 1`` scores a rate cannot be kept: rows are then called ``edge`` instead of
         ``outside``, and all of them ``unknown`` where even ``edge`` cannot be told.
         """
         if not self.can_tell(edge):
-            return np.full(len(x), UNKNOWN)
-        p = self.p_value(x)
+            return np.full(len(p), UNKNOWN)
         words = np.where(p <= edge, EDGE, INSIDE).astype(object)
         if self.can_tell(outside):
             words[p <= outside] = OUTSIDE
@@ -81,38 +82,28 @@ def fit_support(x: np.ndarray, *, k: int = 5, max_rows: int = 10_000, seed: int 
     return Support(neighbours, np.sort(scores[np.isfinite(scores)]))
 
 
-def error_growth(
-    distance: np.ndarray,
-    squared_error: np.ndarray,
-    *,
-    floor: np.ndarray,
-    level: np.ndarray,
-    knots: int = 24,
-) -> tuple[np.ndarray, np.ndarray]:
-    """How the squared error of the mean grows with the distance from its training rows.
+def error_growth(distance: np.ndarray, excess: np.ndarray, knots: int = 24) -> tuple[np.ndarray, np.ndarray]:
+    """How the squared error of the mean grows with the distance from its training rows, over the noise.
 
     Parameters
     ----------
-    distance, squared_error
-        Of rows that were held out, ``(Q,)`` and ``(Q, P)``: blockwise, so that some lie far from what was left.
-    floor, level
-        Smallest variance, and the variance asked for far away, ``(P,)``.
+    distance
+        Of rows that were held out, blockwise, to what was left, ``(Q,)``.
+    excess
+        Their squared errors less the variance inside, ``(Q, P)``.
     knots
         Number of distances at which the curve is kept.
 
     Returns
     -------
-    distances ``(R,)`` and variances ``(R, P)``: an isotonic regression up to the 99 % quantile of the distances seen,
-    then a straight line in the logarithm to ``level`` at three times that distance.
+    distances ``(R,)`` and growths ``(R, P)``: an isotonic regression up to the 99 % quantile of the distances seen, and
+    nowhere negative.
     """
-    seen = max(float(np.quantile(distance, 0.99)), float(np.finfo(np.float32).tiny))
+    seen = max(float(np.quantile(distance, 0.99)), 1e-6)
     places = np.quantile(distance[distance <= seen], np.linspace(0.0, 1.0, knots)) / seen
-    inner = seen * np.unique(np.round(places, 3))  # nearer ones, of gridded data, differ by rounding alone
-    curve = np.empty((len(inner) + 1, len(level)))
-    for output in range(len(level)):
-        isotonic = IsotonicRegression(increasing=True, out_of_bounds="clip")
-        isotonic.fit(distance, squared_error[:, output])
-        low, high = sorted((floor[output], level[output]))
-        curve[:-1, output] = np.clip(isotonic.predict(inner), low, high)
-        curve[-1, output] = level[output]
-    return np.append(inner, 3.0 * seen), curve
+    inner = np.unique(np.append(np.round(places, 3), 1.0))  # nearer ones, of gridded data, differ by rounding alone
+    growth = np.empty((len(inner), excess.shape[1]))
+    for output in range(excess.shape[1]):
+        isotonic = IsotonicRegression(y_min=0.0, increasing=True, out_of_bounds="clip")
+        growth[:, output] = isotonic.fit(distance, excess[:, output]).predict(seen * inner)
+    return seen * inner, growth

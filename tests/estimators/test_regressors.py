@@ -28,13 +28,13 @@ def make_table(n=70, outputs=1, seed=1):
 def test_same_seed_same_model_and_the_global_generators_are_untouched(estimator):
     X, y = make_table()
     torch.manual_seed(5)
-    np.random.seed(5)
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    np.random.seed(5)  # noqa: NPY002 (the global generator is what is watched)
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     first, second = estimator(**QUICK).fit(X, y), estimator(**QUICK).fit(X, y)
     for method in ("predict", "support", "knowledge"):
         np.testing.assert_array_equal(getattr(first, method)(X), getattr(second, method)(X))
     assert torch.equal(before[0], torch.get_rng_state())
-    assert (before[1] == np.random.get_state()[1]).all()
+    assert (before[1] == np.random.get_state()[1]).all()  # noqa: NPY002
     other = estimator(**{**QUICK, "random_state": 1}).fit(X, y)
     assert not np.array_equal(other.predict(X), first.predict(X))
 
@@ -191,7 +191,9 @@ def test_constant_columns_duplicate_rows_and_a_constant_target_are_legal():
     model = DissipativeRegressor(**QUICK).fit(X, y)
     assert np.isfinite(model.predict_dist(X).std).all()
     assert np.isfinite(DissipativeRegressor(**QUICK).fit(X, np.full(140, 2.0)).predict_dist(X).std).all()
-    assert np.isfinite(DissipativeRegressor(**QUICK).fit(np.ones((20, 2)), np.arange(20.0)).predict_dist(X[:, :2]).std).all()
+    assert np.isfinite(
+        DissipativeRegressor(**QUICK).fit(np.ones((20, 2)), np.arange(20.0)).predict_dist(X[:, :2]).std
+    ).all()
 
 
 def test_four_rows_are_enough_and_three_are_not():
@@ -264,9 +266,8 @@ def test_support_is_uniform_on_fresh_rows_from_inside():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         mixing = rng.normal(size=(4, 4))
-        draw = lambda n: rng.normal(size=(n, 4)) @ mixing + rng.integers(0, 2, size=(n, 1)) * 3.0
-        support = fit_support(draw(400), seed=seed)
-        fresh = draw(200)
+        rows = rng.normal(size=(600, 4)) @ mixing + rng.integers(0, 2, size=(600, 1)) * 3.0
+        support, fresh = fit_support(rows[:400], seed=seed), rows[400:]
         levels.append(stats.ks_2samp(support.scores, support.score(fresh)).pvalue)
         p = support.p_value(fresh)
         assert abs(p.mean() - 0.5) < 5 * np.sqrt((1 / 200 + 1 / 400) / 12)
@@ -305,7 +306,9 @@ def test_false_alarms_come_at_their_stated_rate_and_far_rows_are_outside():
 def test_a_small_table_says_that_it_cannot_tell():
     X, y = make_table(n=100)
     model = DissipativeRegressor(**QUICK).fit(X, y)
-    with pytest.warns(UserWarning, match="100 distinct training rows are too few to call a row outside at 1 false alarm in 200"):
+    with pytest.warns(
+        UserWarning, match="100 distinct training rows are too few to call a row outside at 1 false alarm in 200"
+    ):
         words = model.verdict(1e3 * X)
     assert set(words) == {"edge"}
     tiny = DissipativeRegressor(**QUICK).fit(X[:10], y[:10])

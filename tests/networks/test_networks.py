@@ -86,7 +86,7 @@ def test_batch_normalisation_trains_one_model_at_a_time():
 
 
 def test_a_factory_must_make_modules_of_the_right_width():
-    with pytest.raises(InputError, match="must return a torch.nn.Module; it returned int"):
+    with pytest.raises(InputError, match=r"must return a torch\.nn\.Module; it returned int"):
         ModuleStack(lambda: 3)
     network = ModuleStack(lambda: nn.Linear(2, 3), maps=2)
     with pytest.raises(InputError, match="not a multiple of its 2 maps"):

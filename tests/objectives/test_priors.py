@@ -94,33 +94,51 @@ KNOTS = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
 VARIANCES = torch.tensor([[0.1, 0.2], [0.4, 0.2], [9.0, 5.0]], dtype=torch.float64)
 
 
-def test_a_graded_prior_interpolates_the_log_variance_and_stays_constant_beyond():
-    prior = graded_prior(lambda x: x.norm(dim=-1), KNOTS, VARIANCES, 3.0)
-    x = torch.linspace(0.0, 8.0, 42, dtype=torch.float64).reshape(2, 21, 1) * torch.tensor(
-        [0.6, 0.8], dtype=torch.float64
-    )
-    gamma = prior(x)
+LEVEL = torch.tensor([3.0, 1.5], dtype=torch.float64)
+
+
+def near(variance):
+    """Distance as the norm, and the same variance near by everywhere."""
+    return lambda x: (x.norm(dim=-1), torch.tensor(variance, dtype=torch.float64).expand(*x.shape[:-1], 2))
+
+
+def test_a_graded_prior_adds_the_growth_to_what_is_near_and_never_passes_the_level():
+    prior = graded_prior(near([0.5, 0.3]), KNOTS, VARIANCES, LEVEL, 3.0)
+    radii = torch.linspace(0.0, float(KNOTS[-1]), 42, dtype=torch.float64).reshape(2, 21)
+    gamma = prior(radii.unsqueeze(-1) * torch.tensor([0.6, 0.8], dtype=torch.float64))
     assert gamma.batch_shape == (2, 21, 2)
-    for output in range(2):
-        expected = np.exp(np.interp(x.norm(dim=-1).numpy(), KNOTS.numpy(), np.log(VARIANCES[:, output].numpy())))
+    for output, base in enumerate((0.5, 0.3)):
+        grown = base + np.interp(radii.numpy(), KNOTS.numpy(), VARIANCES[:, output].numpy())
+        expected = np.minimum(grown, LEVEL[output].item() ** 2)
+        assert (grown > expected).any() or output == 0
         assert_close(predictive_std(gamma)[..., output].square(), torch.as_tensor(expected), rtol=1e-10, atol=0.0)
-    linear = np.interp(2.0, KNOTS.numpy(), VARIANCES[:, 0].numpy())
-    middle = predictive_std(prior(torch.tensor([[2.0]], dtype=torch.float64))).square()[0, 0]
-    assert float(middle) != pytest.approx(linear, rel=1e-2)
 
 
-def test_a_graded_prior_is_finite_at_any_distance_and_with_one_knot():
-    prior = graded_prior(lambda x: x[..., 0], KNOTS[:1], VARIANCES[:1], 3.0)
-    far = torch.tensor([[0.0], [1e300], [math.inf]], dtype=torch.float64)
-    assert_close(predictive_std(prior(far)).square(), VARIANCES[:1].expand(3, 2), rtol=1e-12, atol=0.0)
-    graded = graded_prior(lambda x: x[..., 0], KNOTS, VARIANCES, 3.0)
-    assert_close(predictive_std(graded(far))[2].square(), VARIANCES[2], rtol=1e-12, atol=0.0)
+def test_a_graded_prior_comes_down_to_the_level_from_noisier_data():
+    prior = graded_prior(near([20.0, 30.0]), KNOTS, VARIANCES, LEVEL, 3.0)
+    here, there = (predictive_std(prior(torch.tensor([[r, 0.0]], dtype=torch.float64)))[0] for r in (0.0, 1e3))
+    assert_close(here.square(), torch.tensor([20.0, 30.0], dtype=torch.float64), rtol=1e-10, atol=0.0)
+    assert_close(there, LEVEL, rtol=1e-10, atol=0.0)
 
 
-def test_a_graded_prior_refuses_knots_that_do_not_rise():
+def test_a_graded_prior_is_the_level_from_three_times_the_last_knot_on_and_half_way_in_the_logarithm():
+    prior = graded_prior(near([0.5, 0.3]), KNOTS, 0.0 * VARIANCES, LEVEL, 3.0)
+    last = float(KNOTS[-1])
+    at = lambda r: predictive_std(prior(torch.tensor([[r, 0.0]], dtype=torch.float64)))[0]
+    assert_close(at(3.0 * last), LEVEL, rtol=1e-10, atol=0.0)
+    assert_close(at(1e300), LEVEL, rtol=1e-10, atol=0.0)
+    middle = (torch.tensor([0.5, 0.3], dtype=torch.float64).sqrt() * LEVEL).sqrt()
+    assert_close(at(2.0 * last), middle, rtol=1e-10, atol=0.0)
+    single = graded_prior(near([0.5, 0.3]), KNOTS[-1:], VARIANCES[:1], LEVEL, 3.0)
+    assert bool(torch.isfinite(single(torch.tensor([[0.0, 0.0], [1e300, 0.0]], dtype=torch.float64)).rate).all())
+
+
+def test_a_graded_prior_refuses_what_is_no_curve():
     with pytest.raises(InputError, match="strictly rising"):
-        graded_prior(lambda x: x[..., 0], KNOTS.flip(0), VARIANCES, 3.0)
+        graded_prior(near([1.0, 1.0]), KNOTS.flip(0), VARIANCES, LEVEL, 3.0)
     with pytest.raises(InputError, match=r"knots must be \(Q,\)"):
-        graded_prior(lambda x: x[..., 0], KNOTS[:2], VARIANCES, 3.0)
-    with pytest.raises(InputError, match="variances must be finite and positive"):
-        graded_prior(lambda x: x[..., 0], KNOTS, -VARIANCES, 3.0)
+        graded_prior(near([1.0, 1.0]), KNOTS[:2], VARIANCES, LEVEL, 3.0)
+    with pytest.raises(InputError, match="growth must be finite and not negative"):
+        graded_prior(near([1.0, 1.0]), KNOTS, -VARIANCES, LEVEL, 3.0)
+    with pytest.raises(InputError, match="level must be finite and positive"):
+        graded_prior(near([1.0, 1.0]), KNOTS, VARIANCES, -LEVEL, 3.0)

@@ -20,7 +20,17 @@ from nescio.training.steppers import CompiledStepper, EagerStepper, GraphStepper
 PRIOR = Gamma(torch.tensor(2.5).double(), torch.tensor(0.7).double())
 
 
-def problem(models, *, steps=120, batch_size=16, patience=None, keep="best", compile=False, learning_rate=1e-2, lengths=(23, 40, 31, 60)):
+def problem(
+    models,
+    *,
+    steps=120,
+    batch_size=16,
+    patience=None,
+    keep="best",
+    compile=False,
+    learning_rate=1e-2,
+    lengths=(23, 40, 31, 60),
+):
     """d-VV on a made-up table in float64; ``models`` names which of four models share the stack."""
     generator = torch.Generator().manual_seed(11)
     x = torch.randn(80, 3, generator=generator, dtype=torch.float64) * 2 + 1
@@ -144,7 +154,11 @@ def diverging(nan_from):
 
     sampler = Sampler([torch.arange(2)], generators(0, "d", 1), 2)
     return train(
-        {"w": torch.zeros(1, 1)}, losses, sampler, Schedule(60, 2, 0.01, check_every=10), criterion=lambda p, m: (p["w"][:, 0] - 1).square()
+        {"w": torch.zeros(1, 1)},
+        losses,
+        sampler,
+        Schedule(60, 2, 0.01, check_every=10),
+        criterion=lambda p, m: (p["w"][:, 0] - 1).square(),
     )
 
 

@@ -35,8 +35,8 @@ FAR = 100.0  # standard deviations
 def outside_points(x: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Four kinds of points off the data, one per test row of standardised ``x (N, D)``.
 
-    ``box`` is the uniform box of the paper's out-of-distribution metric: about the mean of the test rows, its half width
-    the range of a column times its standard deviation.
+    ``box`` is the uniform box of the paper's out-of-distribution metric: about the mean of the test rows, its half
+    width the range of a column times its standard deviation.
     """
     width = (x.max(0) - x.min(0)) * x.std(0)
     return {
@@ -90,14 +90,16 @@ def evaluate(dataset: str, method: str, seed: int, **parameters: Any) -> dict[st
 
 
 COLUMNS = (
-    "log_likelihood", "rmse", "coverage_50", "coverage_90", "coverage_95", "crps", "auroc_box", "auroc_far", "auroc_near",
-    "auroc_near_support", "std_far_ratio", "seconds",
+    "log_likelihood", "rmse", "coverage_50", "coverage_90", "coverage_95", "crps", "auroc_box", "auroc_far",
+    "auroc_near", "auroc_near_support", "std_far_ratio", "seconds",
 )  # fmt: skip
 
 
 def summary(records: list[dict[str, Any]]) -> str:
     """Means over seeds, a line for each set and method, with the paired difference of the log-likelihood."""
-    lines = [f"{'dataset':10s} {'method':6s} " + " ".join(f"{name.replace('auroc_', 'au_')[:10]:>10s}" for name in COLUMNS)]
+    lines = [
+        f"{'dataset':10s} {'method':6s} " + " ".join(f"{name.replace('auroc_', 'au_')[:10]:>10s}" for name in COLUMNS)
+    ]
     for dataset in dict.fromkeys(record["dataset"] for record in records):
         by_method: dict[str, dict[int, dict[str, Any]]] = {}
         for record in records:
@@ -131,7 +133,10 @@ def main(arguments: list[str] | None = None) -> int:
         records = []
         for record in runs:
             records.append(record)
-            print(f"[{len(records)}/{len(tasks)}] {record['dataset']} {record['method']} {record['seed']}", file=sys.stderr)
+            print(
+                f"[{len(records)}/{len(tasks)}] {record['dataset']} {record['method']} {record['seed']}",
+                file=sys.stderr,
+            )
     except InputError as error:
         print(f"quality: {error}", file=sys.stderr)
         return 2

@@ -31,7 +31,9 @@ def measure(rows: int, steps: int | None) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(rows, COLUMNS))
     y = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=rows)
-    model = DissipativeRegressor(random_state=0, **({} if steps is None else {"max_steps": steps}))
+    model = DissipativeRegressor(random_state=0)
+    if steps is not None:
+        model.set_params(max_steps=steps)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.perf_counter()
     model.fit(X, y)

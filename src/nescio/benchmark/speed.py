@@ -1,8 +1,8 @@
 """Microseconds per model-step against a plain training loop, and rows per second of ``predict``: `make speed`.
 
-The d-VV objective on N = 1,000 rows of D = 8 inputs, batches of 256 rows and 256 pseudo-inputs, one thread. All variants
-train the same three maps on the same loss; they take turns in one process and the median of the turns is reported, so
-that what else the machine does falls on all of them alike.
+The d-VV objective on N = 1,000 rows of D = 8 inputs, batches of 256 rows and 256 pseudo-inputs, one thread. All
+variants train the same three maps on the same loss; they take turns in one process and the median of the turns is
+reported, so that what else the machine does falls on all of them alike.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ __all__ = ["main"]
 ROWS, COLUMNS, BATCH = 1_000, 8, 256
 PRIOR = (1.5, 0.5)
 RATE = 1e-3
-NETS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {"1x50": ((50,), (50,)), "default": ((64, 64), (128, 128))}
+NETS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {"1x50": ((50,), (50,)), "default": ((50, 50), (128, 128))}
 Turn = Callable[[int], None]
 
 
@@ -50,7 +51,7 @@ def make_data() -> tuple[Tensor, Tensor, Tensor]:
 def _module(hidden: tuple[int, ...]) -> nn.Sequential:
     widths = (COLUMNS, *hidden)
     layers: list[nn.Module] = []
-    for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
+    for fan_in, fan_out in pairwise(widths):
         layers += [nn.Linear(fan_in, fan_out), nn.Tanh()]
     return nn.Sequential(*layers, nn.Linear(widths[-1], 1))
 

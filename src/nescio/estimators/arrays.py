@@ -13,6 +13,8 @@ __all__ = ["LEAST_ROWS", "check_inputs", "check_targets", "check_weights", "weig
 
 LEAST_ROWS = 4  # two folds of two: fewer rows leave no residual that the mean has not seen
 
+LARGEST_VALUE = 1e100  # its square is still a number
+
 LARGEST = 1e8
 """Standardised inputs are clipped here, so that no float32 overflows on the way; the anchor ends long before."""
 
@@ -92,6 +94,8 @@ def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
 
 def weighted_scaler(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the columns; 1 for a column that does not vary."""
+    if np.abs(values).max() > LARGEST_VALUE:
+        raise InputError(f"the table holds numbers beyond {LARGEST_VALUE:g}; rescale the column or drop the row.")
     shift = np.average(values, axis=0, weights=weights)
     scale = np.sqrt(np.average(np.square(values - shift), axis=0, weights=weights))
     constant = scale <= 1e-12 * np.maximum(1.0, np.abs(shift))  # rounding of the mean leaves a trace in a constant

@@ -100,20 +100,19 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         if return_std:
             prediction = self.predict_dist(X)
             return prediction.mean, prediction.std
-        loc = self.core_.locations(torch.as_tensor(self._standardise(X), dtype=torch.float32)) if self._fitted() else 0
-        mean = loc.double().mean(0).numpy() * self.y_scale_ + self.y_shift_
+        x = torch.as_tensor(self._standardise(X), dtype=torch.float32)
+        loc = self.core_.locations(x)
+        mean: np.ndarray = (loc.double().numpy() * self.y_scale_ + self.y_shift_).mean(0)
         return mean[:, 0] if self.single_target_ else mean
-
-    def _fitted(self) -> bool:
-        check_is_fitted(self)
-        return True
 
     def predict_dist(self, X: Any) -> Prediction:
         """The whole predictive distribution of each row, in units of y."""
         loc, q = self._posterior(X)
         shift, scale = torch.as_tensor(self.y_shift_), torch.as_tensor(self.y_scale_)
         scaled = Gamma(q.concentration.double(), q.rate.double() * scale.square())
-        return Prediction(StudentTMixture(StudentT.from_gamma(loc.double() * scale + shift, scaled)), self.single_target_)
+        return Prediction(
+            StudentTMixture(StudentT.from_gamma(loc.double() * scale + shift, scaled)), self.single_target_
+        )
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper end of the central interval of this probability."""
@@ -150,16 +149,18 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         check_fraction("outside", outside)
         if outside > edge:
             raise InputError(f"outside must not exceed edge; got outside={outside!r} and edge={edge!r}.")
-        x = self._standardise(X)
+        return self._words(self.support(X), edge, outside)
+
+    def _words(self, p: np.ndarray, edge: float, outside: float) -> np.ndarray:
         support: Support = self.support_
         if not support.can_tell(outside):
             warnings.warn(
                 f"{len(support.scores)} distinct training rows are too few to call a row outside at 1 false alarm in "
                 f"{round(1 / outside)}: at least {round(1 / outside) - 1} are needed.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return support.verdict(x, edge, outside)
+        return support.verdict(p, edge, outside)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How much each row looks like the data: larger is more alike (minus the log of the distance)."""

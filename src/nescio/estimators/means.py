@@ -31,8 +31,10 @@ class MeanPhase(NamedTuple):
     """The rows each member was stopped by."""
     residuals: Tensor
     """Out-of-fold residuals of all rows, ``(N, P)``."""
+    held_out: np.ndarray
+    """Rows that were held out in blocks or folds, ``(Q,)``."""
     distance: np.ndarray
-    """Distances of rows held out in blocks or folds to what was left, ``(Q,)``."""
+    """Their distances to what was left, ``(Q,)``."""
     squared_error: np.ndarray
     """Their squared errors, ``(Q, P)``."""
 
@@ -103,24 +105,26 @@ def fit_means(
     def criterion(parameters: Parameters, models: Tensor) -> Tensor:
         inputs, targets = table.whole(models, places[models])
         error = (network(parameters, inputs)[:, 0] - targets).square().sum(-1)
-        return (error * heft[models]).sum(1) / heft[models].sum(1).clamp_min(1e-12)
+        return ((error * heft[models]).sum(1) / heft[models].sum(1).clamp_min(1e-12)).clamp_min(1e-12).log()
 
     start = {name: value.to(device) for name, value in network.initialise(streams).items()}
-    sampler = Sampler(
-        [rows for rows, _ in splits], streams, schedule.batch_size, sample_weight=weights, device=device
-    )
+    sampler = Sampler([rows for rows, _ in splits], streams, schedule.batch_size, sample_weight=weights, device=device)
     trained = train(start, losses, sampler, schedule, criterion=criterion, compile=compile, progress=progress)
 
     residuals = torch.zeros_like(y)
-    distance, squared_error = [], []
+    numbers, distance, squared_error = [], [], []
     for number, rows in enumerate(held_out):
         is_fold = number < len(held_out) - n_blocks
         rng = np.random.default_rng(child_seed(seed, "held out rows", number))
         if not is_fold and len(rows) > MOST_BLOCK_ROWS:
             rows = rng.choice(rows, MOST_BLOCK_ROWS, replace=False)
-        single = {name: value[n_members + number : n_members + number + 1] for name, value in trained.parameters.items()}
+        single = {
+            name: value[n_members + number : n_members + number + 1] for name, value in trained.parameters.items()
+        }
         with torch.no_grad():
-            predicted = torch.cat([network(single, part.unsqueeze(0))[0, 0] for part in table.inputs[rows].split(65_536)])
+            predicted = torch.cat(
+                [network(single, part.unsqueeze(0))[0, 0] for part in table.inputs[rows].split(65_536)]
+            )
         error = y[rows] - predicted.cpu()
         if is_fold:
             residuals[rows] = error
@@ -129,12 +133,14 @@ def fit_means(
         if n_blocks:
             left = np.setdiff1d(everything, held_out[number], assume_unique=True)
             neighbours = fit_neighbours(x[left], seed=child_seed(seed, "reference", number))
+            numbers.append(rows)
             distance.append(neighbours.distance(x[rows]).numpy())
             squared_error.append(error.square().numpy())
     return MeanPhase(
         {name: value[:n_members].cpu() for name, value in trained.parameters.items()},
         [stop for _, stop in splits[:n_members]],
         residuals,
+        np.concatenate(numbers) if numbers else np.empty(0, dtype=np.int64),
         np.concatenate(distance).astype(np.float64) if distance else np.empty(0),
         np.concatenate(squared_error).astype(np.float64) if squared_error else np.empty((0, y.shape[1])),
     )

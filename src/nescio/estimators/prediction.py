@@ -36,7 +36,9 @@ class Prediction:
         values = np.asarray(y, dtype=np.float64)
         if self._single:
             if values.shape[-1:] != (len(self),) and values.ndim:
-                raise InputError(f"y must have one value for each of the {len(self)} rows; its shape is {values.shape}.")
+                raise InputError(
+                    f"y must have one value for each of the {len(self)} rows; its shape is {values.shape}."
+                )
             values = values[..., None]
         elif values.ndim and values.shape[-2:] != tuple(self._mixture.batch_shape):
             raise InputError(f"y must have the shape {tuple(self._mixture.batch_shape)}; its shape is {values.shape}.")
@@ -82,7 +84,9 @@ class Prediction:
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
         for value in levels:
             check_fraction("q", float(value))
-        stacked = np.stack([self._out(self._mixture.icdf(torch.tensor(value, dtype=torch.float64))) for value in levels])
+        stacked = np.stack(
+            [self._out(self._mixture.icdf(torch.tensor(value, dtype=torch.float64))) for value in levels]
+        )
         return stacked[0] if np.ndim(q) == 0 else stacked
 
     def cdf(self, y: Any) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""Split training: the mean first and then frozen, the posterior over the precision after it. The wiring of VV and d-VV."""
+"""Split training, the wiring of VV and d-VV: the mean first and then frozen, the posterior over the precision after."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +18,18 @@ from nescio.distributions import Gamma
 from nescio.estimators.base import DistributionRegressor, resolve_device
 from nescio.estimators.core import CoreModel
 from nescio.estimators.means import MeanPhase, fit_means
-from nescio.estimators.precision import CANDIDATES, PseudoInputs, choose_prior, fit_precision, stacked_prior
+from nescio.estimators.precision import CANDIDATES, Pilot, PseudoInputs, fit_pilot, fit_precision, stacked_prior
 from nescio.networks import MLP, Anchor, ModuleStack, Network, make_head
 from nescio.training import Schedule
 
 __all__ = ["Outside", "SplitTrainingRegressor"]
 
-CHOICE_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
+GAIN = 3.0  # of the precision networks' first layer: at 1 the rim of gridded data is blurred
+PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
+MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: less than a few hundred rows can tell
+PRECISION_TOLERANCE = 0.01  # nat of validation likelihood, likewise
+FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
+NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
 
 
@@ -42,7 +48,14 @@ class SplitTrainingRegressor(DistributionRegressor):
 
     @abstractmethod
     def _outside(
-        self, x: Tensor, means: MeanPhase, variance: Tensor, shape: float, y_scale: np.ndarray, seed: int
+        self,
+        x: Tensor,
+        means: MeanPhase,
+        pilot: Pilot,
+        variance: Tensor,
+        tail: float,
+        y_scale: np.ndarray,
+        seed: int,
     ) -> Outside | None:
         """Pseudo-inputs with their prior and the anchor, from standardised rows; None where there are none."""
 
@@ -62,11 +75,20 @@ class SplitTrainingRegressor(DistributionRegressor):
         precision_network = self._network(self.precision_network, x.shape[1], y.shape[1], 2)
         head = make_head(self.head)
         steps = int(self.max_steps)
-        schedule = Schedule(steps, int(self.batch_size), float(self.learning_rate), check_every=min(50, steps))
-        choosing = self.prior is not None and (self.shape == "auto" or self.kl_weight == "auto")
-        choice_steps = max(1, steps // 2) if choosing else 0
+        schedule = Schedule(
+            steps,
+            int(self.batch_size),
+            float(self.learning_rate),
+            check_every=min(50, steps),
+            tolerance=PRECISION_TOLERANCE,
+        )
+        pilot_steps = max(1, steps // 2)
 
-        with tqdm(total=2 * steps + choice_steps, desc="mean", disable=None if self.verbose else True) as bar:
+        with tqdm(
+            total=2 * steps + 2 * pilot_steps if self._blocks() else 2 * steps + pilot_steps,
+            desc="mean",
+            disable=None if self.verbose else True,
+        ) as bar:
             common: dict[str, Any] = {"device": device, "compile": self.compile, "progress": bar.update}
             means = fit_means(
                 rows,
@@ -74,7 +96,7 @@ class SplitTrainingRegressor(DistributionRegressor):
                 group_rows(x),
                 heft,
                 mean_network,
-                schedule,
+                replace(schedule, tolerance=MEAN_TOLERANCE),
                 seed=seed,
                 n_members=members,
                 n_folds=self._folds(len(x)),
@@ -83,29 +105,25 @@ class SplitTrainingRegressor(DistributionRegressor):
                 **common,
             )
             variance = self._inside_variance(means.residuals, heft, y_scale)
-            shape, kl_weight = self._fixed_prior()
-            if choosing:
-                bar.set_description("shape")
-                candidates = [
-                    (a if self.shape == "auto" else float(self.shape), w if self.kl_weight == "auto" else float(self.kl_weight))
-                    for a, w in CANDIDATES
-                ]
-                shape, kl_weight = choose_prior(
-                    rows,
-                    means.residuals,
-                    heft,
-                    MLP(x.shape[1], y.shape[1], CHOICE_HIDDEN, self.activation, 2),
-                    head,
-                    Schedule(choice_steps, schedule.batch_size, schedule.learning_rate, check_every=min(50, choice_steps)),
-                    candidates,
-                    variance=variance,
-                    seed=child_seed(seed, "prior"),
-                    repeats=1 if len(x) > 2000 else 3,
-                    validation_fraction=float(self.validation_fraction),
-                    **common,
-                )
+            bar.set_description("pilot")
+            pilot = fit_pilot(
+                rows,
+                means.residuals,
+                heft,
+                MLP(x.shape[1], y.shape[1], PILOT_HIDDEN, self.activation, 2, gain=GAIN),
+                head,
+                replace(schedule, max_steps=pilot_steps, check_every=min(50, pilot_steps)),
+                self._candidates(),
+                variance=variance,
+                seed=child_seed(seed, "pilot"),
+                repeats=3 if len(x) <= FEW_ROWS else 1,
+                validation_fraction=float(self.validation_fraction),
+                **common,
+            )
+            shape, kl_weight = pilot.shape, pilot.kl_weight
             bar.set_description("precision")
-            outside = self._outside(rows, means, variance, shape + (0.5 / kl_weight if kl_weight else 3.0), y_scale, seed)
+            tail = shape + (0.5 / kl_weight if kl_weight else 3.0)
+            outside = self._outside(rows, means, pilot, variance, tail, y_scale, seed)
             prior, weight, offset = stacked_prior(variance, [(shape, kl_weight)] * members, head)
             everything = np.arange(len(x))
             parameters, _ = fit_precision(
@@ -121,6 +139,7 @@ class SplitTrainingRegressor(DistributionRegressor):
                 kl_weight=weight,
                 offset=offset,
                 pseudo=None if outside is None else outside.pseudo,
+                warm_up=replace(schedule, max_steps=max(1, steps // 2)),
                 streams=generators(seed, "precision", members),
                 **common,
             )
@@ -159,11 +178,13 @@ class SplitTrainingRegressor(DistributionRegressor):
     def _network(self, factory: Any, n_inputs: int, n_outputs: int, maps: int) -> Network:
         if factory is not None:
             if not callable(factory):
-                raise InputError("mean_network and precision_network must be functions (n_inputs, n_outputs) -> nn.Module.")
+                raise InputError(
+                    "mean_network and precision_network must be functions (n_inputs, n_outputs) -> nn.Module."
+                )
             return ModuleStack(lambda: factory(n_inputs, maps * n_outputs), maps)
         if maps == 1:
             return MLP(n_inputs, n_outputs, self.mean_hidden, self.mean_activation, maps)
-        return MLP(n_inputs, n_outputs, self.hidden, self.activation, maps)
+        return MLP(n_inputs, n_outputs, self.hidden, self.activation, maps, gain=GAIN)
 
     def _folds(self, n_rows: int) -> int:
         if self.n_folds != "auto":
@@ -176,8 +197,15 @@ class SplitTrainingRegressor(DistributionRegressor):
         mean = squares.mean(0) if weights is None else (squares * weights.unsqueeze(1)).sum(0) / weights.sum()
         return mean.clamp_min(SMALLEST_VARIANCE)
 
-    def _fixed_prior(self) -> tuple[float, float]:
-        shape = 3.0 if self.shape == "auto" else float(self.shape)
+    def _candidates(self) -> list[tuple[float, float]]:
+        """Shapes of the inside prior and KL weights that the pilot may choose from."""
         if self.prior is None:
-            return shape, 0.0
-        return shape, 0.0 if self.kl_weight == "auto" else float(self.kl_weight)
+            return [(NO_PRIOR_SHAPE, 0.0)]
+        pairs = [
+            (
+                shape if self.shape == "auto" else float(self.shape),
+                weight if self.kl_weight == "auto" else float(self.kl_weight),
+            )
+            for shape, weight in CANDIDATES
+        ]
+        return list(dict.fromkeys(pairs))

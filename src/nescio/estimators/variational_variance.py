@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from nescio.estimators.means import MeanPhase
+from nescio.estimators.precision import Pilot
 from nescio.estimators.split import Outside, SplitTrainingRegressor
 
 __all__ = ["VariationalVarianceRegressor"]
@@ -57,15 +58,15 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         head: str = "variance_shape",
         hidden: Sequence[int] = (128, 128),
         activation: str = "tanh",
-        mean_hidden: Sequence[int] = (64, 64),
-        mean_activation: str = "silu",
+        mean_hidden: Sequence[int] = (50, 50),
+        mean_activation: str = "tanh",
         mean_network: Callable[[int, int], Any] | None = None,
         precision_network: Callable[[int, int], Any] | None = None,
         n_members: int = 1,
         n_folds: int | str = "auto",
-        max_steps: int = 2000,
+        max_steps: int = 1500,
         batch_size: int = 256,
-        learning_rate: float = 3e-3,
+        learning_rate: float = 1e-2,
         validation_fraction: float = 0.1,
         device: str | torch.device = "auto",
         compile: bool | str = "auto",
@@ -94,7 +95,14 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         self.random_state = random_state
 
     def _outside(
-        self, x: Tensor, means: MeanPhase, variance: Tensor, shape: float, y_scale: np.ndarray, seed: int
+        self,
+        x: Tensor,
+        means: MeanPhase,
+        pilot: Pilot,
+        variance: Tensor,
+        tail: float,
+        y_scale: np.ndarray,
+        seed: int,
     ) -> Outside | None:
         return None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from nescio._validation import check_integer, check_one_of
+from nescio._validation import check_integer, check_one_of, check_positive
 from nescio.networks.stack import Parameters
 
 __all__ = ["ACTIVATIONS", "MLP"]
@@ -39,16 +39,26 @@ class MLP:
         A name in ``ACTIVATIONS``. Bounded ones (tanh, sigmoid) extrapolate to a constant.
     maps
         How many maps a model has: one for a mean, two for a Gamma posterior.
+    gain
+        Factor on the first layer's starting weights. Above 1 the network starts with finer features and can change
+        within a shorter distance, which a variance at the rim of the data must do.
 
     Weights and biases are drawn as ``torch.nn.Linear`` draws them, from U(-1/sqrt(fan in), 1/sqrt(fan in)).
     """
 
     def __init__(
-        self, n_inputs: int, n_outputs: int, hidden: Sequence[int] = (50,), activation: str = "tanh", maps: int = 1
+        self,
+        n_inputs: int,
+        n_outputs: int,
+        hidden: Sequence[int] = (50,),
+        activation: str = "tanh",
+        maps: int = 1,
+        gain: float = 1.0,
     ) -> None:
         widths = [check_integer("hidden", width, least=1) for width in hidden]
         self._activation = ACTIVATIONS[check_one_of("activation", activation, ACTIVATIONS)]
         self._maps = check_integer("maps", maps, least=1)
+        self._gain = check_positive("gain", gain)
         self._widths = [n_inputs, *widths, n_outputs]
 
     @property
@@ -60,7 +70,7 @@ class MLP:
         """Draw fresh parameters: ``weight<l> (M, maps, fan_in, fan_out)`` and ``bias<l> (M, maps, 1, fan_out)``."""
         parameters: Parameters = {}
         for layer, (fan_in, fan_out) in enumerate(zip(self._widths[:-1], self._widths[1:], strict=True)):
-            bound = 1.0 / math.sqrt(fan_in)
+            bound = (self._gain if layer == 0 else 1.0) / math.sqrt(fan_in)
             for name, rows in ((f"weight{layer}", fan_in), (f"bias{layer}", 1)):
                 draws = [torch.rand(self._maps, rows, fan_out, generator=generator) for generator in generators]
                 parameters[name] = torch.stack(draws).mul_(2 * bound).sub_(bound)

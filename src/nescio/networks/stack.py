@@ -43,8 +43,9 @@ class ModuleStack:
     maps
         How many outputs of width P the module gives side by side.
 
-    A single model is called directly, since ``vmap`` over one model costs twice a plain call. Modules with batch
-    normalisation keep running statistics, which ``vmap`` cannot update: they train one at a time.
+    The module is in training mode where gradients are recorded and in evaluation mode elsewhere, so that dropout ends
+    with the training. A single model is called directly, since ``vmap`` over one model costs twice a plain call.
+    Modules with batch normalisation keep running statistics, which ``vmap`` cannot update: they train one at a time.
     """
 
     def __init__(self, factory: Callable[[], nn.Module], maps: int = 1) -> None:
@@ -79,7 +80,7 @@ class ModuleStack:
 
     def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
         """Map ``x (M, B, D)`` to ``(M, maps, B, P)``."""
-        module = self._module.to(x.device)
+        module = self._module.to(x.device).train(torch.is_grad_enabled())
         if x.shape[0] == 1:
             single = {name: value[0] for name, value in parameters.items()}
             out: Tensor = torch.func.functional_call(module, single, (x[0],)).unsqueeze(0)

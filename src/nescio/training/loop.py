@@ -29,7 +29,9 @@ class Schedule:
 
     The learning rate falls from ``learning_rate`` along a cosine to ``final_fraction`` of it (1 keeps it constant).
     The criterion is looked at every ``check_every`` steps; a model that has not improved for ``patience`` steps is
-    finished. ``keep`` says which weights are the result: those of the ``"best"`` check, or of the ``"last"``.
+    finished. ``keep`` says which weights are the result: those of the ``"last"`` check, or of the ``"best"``. Best is
+    the last one within ``tolerance`` of the lowest criterion so far: where validation cannot tell, the later weights
+    are the smoother ones, since the learning rate has fallen.
     """
 
     max_steps: int = 2000
@@ -40,6 +42,7 @@ class Schedule:
     check_every: int = 50
     patience: int | None = None
     keep: str = "best"
+    tolerance: float = 0.0
 
     def rate(self, step: int) -> float:
         """Learning rate at a step."""
@@ -136,7 +139,8 @@ def train(
             )
         active[models[lost]] = False
         better = active[models] & (value < best_value[models])
-        stored = active[models] if schedule.keep == "last" else better
+        close = active[models] & (value <= best_value[models] + schedule.tolerance)
+        stored = active[models] if schedule.keep == "last" else close
         for name, tensor in stepper.parameters.items():
             best[name][models[stored]] = tensor.detach()[stored]
         best_value[models[better]] = value[better]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -34,10 +34,8 @@ class Table:
         x = self.inputs[draw.rows]
         if self.input_shift is not None and self.input_scale is not None:
             x = (x - self.input_shift[draw.models].unsqueeze(1)) / self.input_scale[draw.models].unsqueeze(1)
-        if self.targets.dim() == 3:
-            y = self.targets[draw.models.unsqueeze(1), draw.rows]
-        else:
-            y = self.targets[draw.rows]
+        own = self.targets.dim() == 3
+        y = self.targets[draw.models.unsqueeze(1), draw.rows] if own else self.targets[draw.rows]
         if self.target_shift is not None and self.target_scale is not None:
             y = (y - self.target_shift[draw.models].unsqueeze(1)) / self.target_scale[draw.models].unsqueeze(1)
         return x, y
@@ -48,12 +46,5 @@ class Table:
 
     def to(self, device: torch.device) -> Table:
         """The same table on another device."""
-        move = lambda tensor: None if tensor is None else tensor.to(device)
-        return Table(
-            self.inputs.to(device),
-            self.targets.to(device),
-            move(self.input_shift),
-            move(self.input_scale),
-            move(self.target_shift),
-            move(self.target_scale),
-        )
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: part.to(device) for name, part in parts.items() if part is not None})

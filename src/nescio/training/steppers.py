@@ -45,6 +45,8 @@ class Stepper(Protocol):
 
     parameters: Parameters
 
+    def __init__(self, parameters: Parameters, losses: Losses, weight_decay: float = 0.0) -> None: ...
+
     def advance(self, draws: Sequence[Draw], learning_rates: Sequence[float]) -> Tensor:
         """Take one step per draw; the losses of the last one, ``(A,)``."""
         ...
