@@ -37,7 +37,7 @@ def prior_for(tail: float, shrinkage: float) -> tuple[float, float]:
 CANDIDATES = tuple(prior_for(tail, shrinkage) for tail in TAILS for shrinkage in SHRINKAGES)
 """Shapes of the inside prior and KL weights to choose from."""
 
-TOLERANCE = 0.02  # nat: about the standard error of such a comparison on some hundred rows
+TOLERANCE = 0.04  # nat: about the standard error of such a comparison on some hundred rows
 JUDGED_PSEUDO_INPUTS = 1_024  # of a model's pool, in the criterion
 
 

@@ -85,7 +85,7 @@ class SplitTrainingRegressor(DistributionRegressor):
         pilot_steps = max(1, steps // 2)
 
         with tqdm(
-            total=2 * steps + 2 * pilot_steps if self._blocks() else 2 * steps + pilot_steps,
+            total=(4 if self._blocks() else 3) * steps + pilot_steps,
             desc="mean",
             disable=None if self.verbose else True,
         ) as bar:
@@ -134,12 +134,12 @@ class SplitTrainingRegressor(DistributionRegressor):
                 means.validation,
                 precision_network,
                 head,
-                schedule,
+                replace(schedule, max_steps=2 * steps),
                 inside_prior=prior,
                 kl_weight=weight,
                 offset=offset,
                 pseudo=None if outside is None else outside.pseudo,
-                warm_up=replace(schedule, max_steps=max(1, steps // 2)),
+                warm_up=schedule,
                 streams=generators(seed, "precision", members),
                 **common,
             )

@@ -39,7 +39,9 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         How many independent models to train and mix.
     n_folds
         Folds that the out-of-fold residuals come from; ``"auto"``: 20 below 500 rows, 10 below 2,000, else 5.
-    max_steps, batch_size, learning_rate, validation_fraction
+    max_steps
+        Steps of the mean's phase; the pilot takes half as many, the precision's phase twice as many.
+    batch_size, learning_rate, validation_fraction
         Of each phase.
     device, compile
         Where and how to train: ``"auto"`` takes CUDA where it is there, and compiles long runs.
