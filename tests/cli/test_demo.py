@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -51,9 +50,7 @@ def test_same_seed_same_files_whatever_was_there(tmp_path):
 
 def test_a_folder_that_cannot_be_is_one_sentence_and_exit_code_two_before_any_work(tmp_path):
     (tmp_path / "file").write_text("kept")
-    began = time.perf_counter()
     done = run("--out", tmp_path / "file", cwd=tmp_path)
-    assert time.perf_counter() - began < 60
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1

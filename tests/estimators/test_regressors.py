@@ -159,7 +159,7 @@ def test_a_users_own_function_is_a_placement_and_brute_force_picks_the_hardest()
     assert np.isfinite(DissipativeRegressor(**QUICK, placement=own).fit(X, y).predict(X)).all()
     brute = BruteForce(low=-5.0, high=5.0, grid=200, hardest=50, stride=2)
     assert np.isfinite(DissipativeRegressor(**QUICK, placement=brute).fit(X[:, :1], y).predict(X[:, :1])).all()
-    with pytest.raises(ValueError, match=r"placement must return finite points of shape \(1, 2048, 3\)"):
+    with pytest.raises(ValueError, match=r"placement must return finite points of shape \(1, 20000, 3\)"):
         DissipativeRegressor(**QUICK, placement=lambda p, c, g: torch.full((1, c, 2), 1.0)).fit(X, y)
 
 

@@ -160,3 +160,19 @@ def test_a_full_anchor_is_exactly_the_prior_and_none_is_exactly_the_posterior():
     between = half.rate / (half.concentration - 1)
     assert (between >= torch.minimum(*variances)).all()
     assert (between <= torch.maximum(*variances)).all()
+
+
+def test_dropout_ends_with_the_training():
+    network = ModuleStack(lambda: nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1)))
+    parameters, x = network.initialise(generators(0, "t", 2)), torch.ones(2, 4, 3)
+    with torch.no_grad():
+        assert torch.equal(network(parameters, x), network(parameters, x))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        assert not torch.equal(network(parameters, x), network(parameters, x))
+
+
+def test_a_gain_widens_the_first_layer_alone():
+    plain, wide = (MLP(4, 1, (5, 5), gain=gain).initialise(generators(0, "t", 1)) for gain in (1.0, 3.0))
+    torch.testing.assert_close(wide["weight0"], 3.0 * plain["weight0"])
+    assert torch.equal(wide["weight1"], plain["weight1"])

@@ -219,3 +219,21 @@ def test_a_captured_graph_takes_the_same_steps():
         sampler = Sampler([torch.arange(64)] * 3, generators(0, "g", 3), 16, device="cuda")
         results.append(train(start, losses, sampler, Schedule(200, 16, 1e-2), compile=compile))
     torch.testing.assert_close(results[0].parameters["w"], results[1].parameters["w"], rtol=1e-4, atol=1e-5)
+
+
+def test_within_its_tolerance_the_later_weights_are_kept():
+    """A criterion that is lowest at step 20 and a little higher later: tolerance decides which check is the result."""
+    results = []
+    for tolerance in (0.0, 0.15):
+        seen = []
+
+        def criterion(parameters, models, seen=seen):
+            seen.append(float(parameters["w"][0, 0].detach()))
+            return torch.tensor([[1.0, 0.5, 0.6, 0.62, 0.9][len(seen) - 1]])
+
+        sampler = Sampler([torch.arange(2)], generators(0, "d", 1), 2)
+        losses = lambda parameters, draw: PointLosses((parameters["w"] - 5.0).square() + draw.rows * 0.0)
+        schedule = Schedule(50, 2, 0.1, check_every=10, tolerance=tolerance)
+        trained = train({"w": torch.zeros(1, 1)}, losses, sampler, schedule, criterion=criterion)
+        results.append(seen.index(float(trained.parameters["w"][0, 0])))
+    assert results == [1, 3]

@@ -1,0 +1,101 @@
+"""How errors grow with distance, and how the pilot weighs the prior: curves and choices with known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nescio._random import generators, hashed_uniform
+from nescio.calibration import error_growth
+from nescio.distributions import Gamma, expected_log_prob, gamma_kl
+from nescio.estimators.precision import CANDIDATES, fit_pilot, prior_for
+from nescio.networks import MLP, VarianceShapeHead
+from nescio.training import Schedule
+
+
+def test_growth_follows_a_rising_error_and_never_falls():
+    rng = np.random.default_rng(0)
+    distance = rng.uniform(0.0, 2.0, 4000)
+    excess = np.c_[distance**2 + 0.1 * rng.normal(size=4000), -1.0 + 0.1 * rng.normal(size=4000)]
+    knots, growth = error_growth(distance, excess)
+    assert (np.diff(knots) > 0).all()
+    assert (np.diff(growth, axis=0) >= 0).all()
+    np.testing.assert_allclose(growth[:, 0], knots**2, atol=0.15)
+    np.testing.assert_array_equal(growth[:, 1], 0.0)  # an error below the noise is no growth
+    assert knots[-1] == pytest.approx(np.quantile(distance, 0.99))
+
+
+def test_growth_is_a_curve_for_gridded_and_for_constant_distances():
+    for distance in (np.tile([0.25, 0.25 + 1e-8, 0.5], 50), np.zeros(30), np.full(30, 2.0)):
+        knots, growth = error_growth(distance, np.ones((len(distance), 1)))
+        assert (np.diff(knots) > 0).all()
+        assert len(knots) == len(growth) >= 1
+        assert knots[-1] > 0
+
+
+@given(st.floats(1.5, 20.0), st.floats(0.01, 0.9), st.floats(0.05, 20.0), st.floats(0.05, 20.0))
+@settings(max_examples=50, deadline=None)
+def test_the_prior_gives_the_tails_and_the_shrinkage_asked_for(tail, shrinkage, prior_variance, square):
+    """At the posterior named in the docstring the gradient of the loss is zero, for a squared residual ``square``."""
+    shape, weight = prior_for(tail, shrinkage)
+    parameters = torch.tensor([shape, (shape - 1.0) * prior_variance], dtype=torch.float64)
+    prior = Gamma(*parameters)
+    variance = shrinkage * prior_variance + (1.0 - shrinkage) * square
+    q = [torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (tail, variance * (tail - 1.0))]
+    residual = torch.tensor(square, dtype=torch.float64).sqrt()
+    loss = weight * gamma_kl(Gamma(*q), prior) - expected_log_prob(residual, torch.zeros_like(residual), Gamma(*q))
+    for gradient, scale in zip(torch.autograd.grad(loss, q), (tail, variance * tail), strict=True):
+        assert float(gradient) * scale == pytest.approx(0.0, abs=1e-8)
+
+
+def pilot(residuals, x):
+    head, network = VarianceShapeHead(), MLP(1, 1, (16,), maps=2)
+    return fit_pilot(
+        x,
+        residuals,
+        None,
+        network,
+        head,
+        Schedule(200, 256, 1e-2),
+        CANDIDATES,
+        variance=residuals.square().mean(0),
+        seed=0,
+        repeats=1,
+        validation_fraction=0.25,
+        device=torch.device("cpu"),
+        compile=False,
+        progress=None,
+    )
+
+
+def test_the_pilot_believes_in_even_noise_where_it_is_even_and_not_where_it_is_not():
+    stream = generators(0, "pilot", 1)[0]
+    x = torch.rand(1200, 1, generator=stream) * 4 - 2
+    noise = torch.randn(1200, 1, generator=stream)
+    even, uneven = pilot(noise, x), pilot(noise * torch.exp(1.5 * x), x)
+    strength = lambda result: (result.shape - 1.0) * result.kl_weight
+    assert strength(even) == pytest.approx(max((shape - 1.0) * weight for shape, weight in CANDIDATES))
+    assert strength(uneven) < 0.2
+    left, right = uneven.variance[x[:, 0] < -1].mean(), uneven.variance[x[:, 0] > 1].mean()
+    assert right > 20 * left
+
+
+def test_the_pilot_sees_heavy_tails():
+    stream = generators(1, "pilot", 1)[0]
+    x = torch.rand(1500, 1, generator=stream)
+    noise = torch.randn(1500, 1, generator=stream)
+    heavy = noise / torch.as_tensor(np.random.default_rng(0).chisquare(3.0, (1500, 1)) / 3.0).float().sqrt()
+    posterior_shape = lambda result: result.shape + 0.5 / result.kl_weight
+    assert posterior_shape(pilot(heavy, x)) < posterior_shape(pilot(noise, x))
+
+
+def test_hashed_numbers_are_uniform_and_belong_to_their_row():
+    rows = np.random.default_rng(0).normal(size=(20_000, 3))
+    numbers = hashed_uniform(rows)
+    assert 0.0 <= numbers.min() < numbers.max() < 1.0
+    assert abs(numbers.mean() - 0.5) < 5 / np.sqrt(12 * len(rows))
+    np.testing.assert_array_equal(hashed_uniform(rows[::-1]), numbers[::-1])
+    assert len(np.unique(numbers)) == len(rows)
