@@ -7,7 +7,7 @@ JOBS ?= 2
 # Workers use one thread each: two threads on a shared core are slower than one.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help setup demo test check lint types quality speed scaling clean
+.PHONY: help setup demo test check lint types quality speed scaling figures clean
 
 help:
 	@echo "make demo     the toy regression: a table, figures and a page in demo/"
@@ -15,6 +15,7 @@ help:
 	@echo "make check    the fast part of it"
 	@echo "make quality  accuracy, calibration and detection on six UCI sets (needs NESCIO_DATA)"
 	@echo "make speed    microseconds per model-step against a plain loop"
+	@echo "make figures  the README's tables from the records in results/"
 	@echo "make scaling  time and memory of a fit at 1e4, 1e5 and 1e6 rows"
 
 setup: $(STAMP)
@@ -51,6 +52,9 @@ speed: $(STAMP)
 
 scaling: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.scaling --out scaling.json
+
+figures: $(STAMP)
+	$(BIN)/python -m nescio.benchmark.readme
 
 clean:
 	rm -rf $(VENV) demo quality.json speed.json scaling.json

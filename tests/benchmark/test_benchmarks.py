@@ -1,0 +1,89 @@
+"""The benchmarks measure what they say: known answers for their measures, one tiny run of each."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from nescio.benchmark import quality, scaling, speed
+from nescio.benchmark.records import provenance, write_records
+from nescio.datasets.uci import UCIData
+from nescio.training.steppers import EagerStepper
+
+
+def test_auroc_has_its_known_values_and_takes_infinities_for_large_numbers():
+    low, high = np.array([0.1, 0.2, 0.3]), np.array([0.4, np.inf])
+    assert quality.auroc(low, high) == 1.0
+    assert quality.auroc(high, low) == 0.0
+    assert quality.auroc(low, low) == pytest.approx(0.5)
+
+
+def test_outside_points_are_as_far_as_they_should_be():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 3)) * [1.0, 2.0, 0.5] + [0.0, 1.0, -2.0]
+    points = quality.outside_points(x, rng)
+    assert np.std(points["near"] - x) == pytest.approx(1.0, rel=0.05)
+    assert np.std(points["far"] - x) == pytest.approx(3.0, rel=0.05)
+    assert np.std(points["very_far"] - x) == pytest.approx(100.0, rel=0.05)
+    half = (x.max(0) - x.min(0)) * x.std(0)
+    assert (np.abs(points["box"] - x.mean(0)) <= half).all()
+    np.testing.assert_allclose(np.abs(points["box"] - x.mean(0)).max(0), half, rtol=0.02)
+
+
+def made_up(name, root=None):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = np.c_[X.sum(1), X[:, 0] * 50.0] + rng.normal(size=(120, 2))
+    return UCIData(name, X, y if name == "two" else y[:, :1], ["a", "b"], ["y"])
+
+
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_a_record_of_quality_has_every_field(monkeypatch, name):
+    monkeypatch.setattr(quality, "load_uci", made_up)
+    records = [quality.evaluate(name, method, 0, max_steps=5, hidden=(8,)) for method in ("d-vv", "vv")]
+    for record in records:
+        assert {"dataset", "method", "seed", *quality.COLUMNS} <= record.keys()
+        assert all(np.isfinite(record[column]) for column in quality.COLUMNS)
+    assert records[0]["rmse"] == pytest.approx(records[1]["rmse"], rel=1e-5)  # one mean, two posteriors
+    assert records[0]["shape"] == records[1]["shape"]
+    assert records[0]["std_far_ratio"] == pytest.approx(1.0, rel=1e-4)
+    text = quality.summary(records)
+    assert "paired difference" in text
+    assert json.loads(json.dumps(records)) == records
+
+
+def test_quality_without_data_is_one_sentence(monkeypatch, capsys, tmp_path):
+    monkeypatch.delenv("NESCIO_DATA", raising=False)
+    assert quality.main(["--out", str(tmp_path / "q.json")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "q.json").exists()
+
+
+def test_the_loops_that_are_timed_train_the_same_problem():
+    for turn in (speed.plain_loop("1x50", loader=True), speed.plain_loop("1x50", loader=False)):
+        with torch.random.fork_rng(devices=[]):
+            turn(2)
+    speed.stacked_loop("1x50", 3, EagerStepper)(2)
+
+
+def test_a_record_of_scaling_has_time_and_memory():
+    record = scaling.measure(300, 2)
+    assert record["rows"] == 300
+    assert record["seconds"] > 0
+    assert record["fit_mib"] >= 0
+
+
+def test_records_carry_what_made_them_and_replace_the_old_file_at_once(tmp_path):
+    path = tmp_path / "results" / "r.csv"
+    for value in (1, 2):
+        write_records(path, [{"value": value} | provenance()])
+    with path.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["value"] == "2"
+    assert "torch" in row["versions"]
+    assert {"commit", "hardware", "date"} <= row.keys()
+    assert [child.name for child in path.parent.iterdir()] == ["r.csv"]
