@@ -56,6 +56,7 @@ def pilot(residuals, x):
     return fit_pilot(
         x,
         residuals,
+        np.arange(len(x)),
         None,
         network,
         head,

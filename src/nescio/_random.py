@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 
-__all__ = ["child_seed", "generators", "hashed_uniform", "seed_from"]
+__all__ = ["child_seed", "generators", "hashed_uniform", "seed_from", "seeded_scope"]
 
 _MAX_SEED = 2**63 - 1
 
@@ -40,6 +41,15 @@ def generators(seed: int, name: str, models: int | Sequence[int]) -> list[torch.
     """One CPU generator per model; model ``m`` draws the same numbers in any stack."""
     indices = range(models) if isinstance(models, int) else models
     return [torch.Generator().manual_seed(child_seed(seed, name, index)) for index in indices]
+
+
+@contextmanager
+def seeded_scope(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's global generators inside and put them back afterwards, for modules that draw from nothing else."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield
 
 
 def hashed_uniform(rows: np.ndarray) -> np.ndarray:

@@ -343,6 +343,7 @@ def test_the_prediction_is_consistent_with_itself():
     np.testing.assert_array_equal(part.mean, prediction.mean[10:12])
     np.testing.assert_array_equal(prediction[-1].std, prediction.std[-1:])
     np.testing.assert_array_equal(prediction[np.arange(70) % 2 == 0].std, prediction.std[::2])
+    np.testing.assert_array_equal(prediction[::-1].std, prediction.std[::-1])
     assert len(list(prediction)) == 70
     text = repr(prediction)
     assert text.startswith("Prediction of 70 rows")

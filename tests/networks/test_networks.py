@@ -89,7 +89,7 @@ def test_a_factory_must_make_modules_of_the_right_width():
     with pytest.raises(InputError, match=r"must return a torch\.nn\.Module; it returned int"):
         ModuleStack(lambda: 3)
     network = ModuleStack(lambda: nn.Linear(2, 3), maps=2)
-    with pytest.raises(InputError, match="not a multiple of its 2 maps"):
+    with pytest.raises(InputError, match="gives 3 columns where a multiple of 2 are needed"):
         network(network.initialise(generators(0, "t", 1)), torch.zeros(1, 4, 2))
 
 

@@ -98,5 +98,5 @@ def weighted_scaler(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.
         raise InputError(f"the table holds numbers beyond {LARGEST_VALUE:g}; rescale the column or drop the row.")
     shift = np.average(values, axis=0, weights=weights)
     scale = np.sqrt(np.average(np.square(values - shift), axis=0, weights=weights))
-    constant = scale <= 1e-12 * np.maximum(1.0, np.abs(shift))  # rounding of the mean leaves a trace in a constant
+    constant = scale <= 1e-12 * np.abs(values).max(axis=0)  # rounding of the mean leaves a trace in a constant
     return shift, np.where(constant, 1.0, scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from typing import Any
@@ -15,7 +16,14 @@ from nescio._random import seed_from
 from nescio._validation import InputError, check_fraction
 from nescio.calibration import Support, fit_support
 from nescio.distributions import Gamma, StudentT, StudentTMixture, gamma_kl
-from nescio.estimators.arrays import LARGEST, check_inputs, check_targets, check_weights, weighted_scaler
+from nescio.estimators.arrays import (
+    LARGEST,
+    LEAST_ROWS,
+    check_inputs,
+    check_targets,
+    check_weights,
+    weighted_scaler,
+)
 from nescio.estimators.core import CoreModel
 from nescio.estimators.prediction import Prediction
 
@@ -58,12 +66,25 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
 
         Nothing of an earlier fit is lost until this one has succeeded.
         """
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, y, sample_weight)
+        except BaseException:  # an interrupt included
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> DistributionRegressor:
         inputs = check_inputs(self, X, reset=True)
         targets, single = check_targets(y, len(inputs))
         weights = check_weights(sample_weight, inputs)
         if weights is not None:
             used = weights > 0
             inputs, targets, weights = inputs[used], targets[used], weights[used]
+            if len(inputs) < LEAST_ROWS:
+                raise InputError(
+                    f"sample_weight leaves {len(inputs)} rows of positive weight; at least {LEAST_ROWS} are needed."
+                )
         seed = seed_from(self.random_state)
         x_shift, x_scale = weighted_scaler(inputs, weights)
         y_shift, y_scale = weighted_scaler(targets, weights)
@@ -156,7 +177,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         if not support.can_tell(outside):
             warnings.warn(
                 f"{len(support.scores)} distinct training rows are too few to call a row outside at 1 false alarm in "
-                f"{round(1 / outside)}: at least {round(1 / outside) - 1} are needed.",
+                f"{round(1 / outside)}: at least {math.ceil(1 / outside - 1e-9) - 1} are needed.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -25,11 +25,12 @@ from nescio.pseudo_inputs import MultiScale, Placement, Rejected
 __all__ = ["DissipativeRegressor"]
 
 LARGEST_OUTSIDE_SHAPE = 3.0  # a stable variance, and tails no lighter than the data's
-POOL = 20_000  # 2,048 were learned by heart: on wine_red the std at fresh points scattered twice as much
-CONTRAST_POWER = (
-    2.0  # yacht (contrast 6.6) wants 0.05 or less, concrete and boston (2 to 2.5) 0.1 to 1, wine_red (0.4) 1
-)
+POOL = 20_000  # a small pool is learned by heart, and the std between its points is then arbitrary
+CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
+EXTREME = 1e6  # level over spread: beyond it float32 no longer holds the squares of both
+FINITE = "for a finite predictive variance"
 MOST_REFERENCE_ROWS = 10_000  # so that the cost stays linear in the number of rows
+OUTERMOST = 64  # rows that a sample may have missed
 CENTRES = 256  # enough for a distance that is compared with several standard deviations, and cheap at predict time
 
 
@@ -49,7 +50,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
     ----------
     outside
         The standard deviation far from the data, in units of y: a number, one number per target, or ``"target"``, the
-        spread of the training targets.
+        spread of the training targets (1 where they do not vary).
     outside_prior
         ``"graded"``: the level rises with the distance from the data as blocked cross-validation says the error does;
         ``"constant"``: it jumps to ``outside`` at once; ``"inside"``: the paper's single prior.
@@ -150,12 +151,23 @@ class DissipativeRegressor(SplitTrainingRegressor):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _blocks(self) -> int:
+    def _check_outside(self, y_scale: np.ndarray) -> None:
         check_one_of("outside_prior", self.outside_prior, ("graded", "constant", "inside"))
         check_one_of("outside_mean", self.outside_mean, ("extrapolate", "training"))
         if self.pseudo_weight != "auto":
             check_positive("pseudo_weight", self.pseudo_weight)  # type: ignore[arg-type]
-        return check_integer("n_blocks", self.n_blocks, least=1) if self.outside_prior == "graded" else 0
+        if self.outside_shape != "auto":
+            check_positive("outside_shape", self.outside_shape, above=1.0, why=FINITE)  # type: ignore[arg-type]
+        if self.n_pseudo_inputs != "auto":
+            check_integer("n_pseudo_inputs", self.n_pseudo_inputs, least=1)
+        check_integer("n_blocks", self.n_blocks, least=1)
+        self._level(y_scale)
+
+    def _blocks(self) -> int:
+        return int(self.n_blocks) if self.outside_prior == "graded" else 0
+
+    def _warms_up(self) -> bool:
+        return True
 
     def _level(self, y_scale: np.ndarray) -> np.ndarray:
         """The outside level of each output in standardised units."""
@@ -168,7 +180,13 @@ class DissipativeRegressor(SplitTrainingRegressor):
                 f"outside must be a positive number in units of y, one per target ({len(y_scale)}), or 'target'; "
                 f"got {self.outside!r}."
             )
-        return level.reshape(-1) / y_scale
+        relative = level.reshape(-1) / y_scale
+        if relative.min() < 1.0 / EXTREME or relative.max() > EXTREME:
+            raise InputError(
+                f"outside={self.outside!r} is beyond {EXTREME:g} times the spread of the target, or below its "
+                f"{EXTREME:g}th part; give it in units of y."
+            )
+        return relative
 
     def _outside(
         self,
@@ -184,17 +202,15 @@ class DissipativeRegressor(SplitTrainingRegressor):
         if self.outside_prior == "inside":
             level = variance.sqrt()
         concentration = min(tail, LARGEST_OUTSIDE_SHAPE) if self.outside_shape == "auto" else float(self.outside_shape)
-        check_positive("outside_shape", concentration, above=1.0, why="for a finite predictive variance")
         far = prior_from_level(level, concentration)
 
         placement = self.placement if self.placement is not None else Rejected(MultiScale())
         count = POOL if self.n_pseudo_inputs == "auto" else self.n_pseudo_inputs
-        count = check_integer("n_pseudo_inputs", count, least=1)
-        points = placement(x, count, generators(seed, "pseudo-inputs", int(self.n_members)))
-        if points.dim() != 3 or points.shape[2] != x.shape[1] or not bool(torch.isfinite(points).all()):
+        points = placement(x, int(count), generators(seed, "pseudo-inputs", int(self.n_members))).to(x)
+        wanted = (int(self.n_members), points.shape[1] if hasattr(placement, "select") else int(count), x.shape[1])
+        if tuple(points.shape) != wanted or not bool(torch.isfinite(points).all()):
             raise InputError(
-                f"placement must return finite points of shape ({self.n_members}, {count}, {x.shape[1]}); "
-                f"it returned {tuple(points.shape)}."
+                f"placement must return finite points of shape {wanted}; it returned {tuple(points.shape)}."
             )
         prior = self._prior_function(x, means, pilot, level, far, seed)(points)
         shape_like = (*points.shape[:2], len(level))
@@ -241,9 +257,13 @@ class DissipativeRegressor(SplitTrainingRegressor):
         )
 
     def _centres(self, x: Tensor, seed: int) -> Tensor:
-        """A few hundred rows that cover the data, its outlying rows included."""
+        """A few hundred rows that cover the data: drawn apart from each other, and the outermost rows as well."""
         rng = np.random.RandomState(child_seed(seed, "centres") % 2**32)
-        rows = x.numpy()[rng.permutation(len(x))[:10_000]]
-        if len(rows) <= CENTRES:
-            return torch.as_tensor(rows)
-        return torch.as_tensor(kmeans_plusplus(rows, CENTRES, random_state=rng)[0])
+        rows = x.numpy()[rng.permutation(len(x))[:MOST_REFERENCE_ROWS]]
+        if len(rows) > CENTRES:
+            rows = kmeans_plusplus(rows, CENTRES, random_state=rng)[0]
+        centres = torch.as_tensor(rows)
+        if len(x) <= MOST_REFERENCE_ROWS:
+            return centres
+        away = torch.cat([Anchor(centres, 0.0, 1.0).distance(part) for part in x.split(65_536)])
+        return torch.cat([centres, x[away.topk(OUTERMOST).indices]])

@@ -39,11 +39,25 @@ class MeanPhase(NamedTuple):
     """Their squared errors, ``(Q, P)``."""
 
 
-def hold_out(rows: np.ndarray, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Split ``rows`` at random into those to train on and those to stop by; at least one of each."""
-    order = np.random.default_rng(seed).permutation(rows)
+def hold_out(rows: np.ndarray, groups: np.ndarray, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Split ``rows`` at random into those to train on and those to stop by; at least one of each.
+
+    Rows of one group, with the same inputs, stay on one side: a twin in training would vouch for overfitting. Where
+    all rows are one group, single rows are dealt.
+    """
     count = min(max(1, round(fraction * len(rows))), MOST_VALIDATION_ROWS, len(rows) - 1)
-    return torch.as_tensor(np.sort(order[count:])), torch.as_tensor(np.sort(order[:count]))
+    members = groups[rows]
+    order = np.random.default_rng(seed).permutation(len(rows))
+    if members.min() == members.max():
+        stop = np.isin(np.arange(len(rows)), order[:count])
+    else:
+        shuffled = members[order]
+        _, first = np.unique(shuffled, return_index=True)
+        turns = shuffled[np.sort(first)]  # the groups in the order in which the shuffled rows bring them up
+        sizes = np.bincount(members)[turns]
+        taken = turns[: max(1, min(int(np.searchsorted(np.cumsum(sizes), count, side="right")), len(turns) - 1))]
+        stop = np.isin(members, taken)
+    return torch.as_tensor(rows[~stop]), torch.as_tensor(rows[stop])
 
 
 def padded(rows: Sequence[Tensor], weights: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -82,15 +96,13 @@ def fit_means(
     """
     everything = np.arange(len(x))
     points = x.numpy()
-    held_out = [
-        *folds(groups, n_folds, child_seed(seed, "folds")),
-        *(blocks(points, n_blocks, seed=child_seed(seed, "blocks")) if n_blocks else []),
-    ]
+    dealt = folds(groups, n_folds, child_seed(seed, "folds"))
+    held_out = [*dealt, *(blocks(points, n_blocks, seed=child_seed(seed, "blocks")) if n_blocks else [])]
     names: list[tuple[str, int]] = [("member", member) for member in range(n_members)]
     names += [("held out", number) for number in range(len(held_out))]
     seen = [everything] * n_members + [np.setdiff1d(everything, rows, assume_unique=True) for rows in held_out]
     splits = [
-        hold_out(rows, validation_fraction, child_seed(seed, "validation", *name))
+        hold_out(rows, groups, validation_fraction, child_seed(seed, "validation", *name))
         for name, rows in zip(names, seen, strict=True)
     ]
     streams = [generators(child_seed(seed, "mean", role), "model", [number])[0] for role, number in names]
@@ -114,7 +126,7 @@ def fit_means(
     residuals = torch.zeros_like(y)
     numbers, distance, squared_error = [], [], []
     for number, rows in enumerate(held_out):
-        is_fold = number < len(held_out) - n_blocks
+        is_fold = number < len(dealt)
         rng = np.random.default_rng(child_seed(seed, "held out rows", number))
         if not is_fold and len(rows) > MOST_BLOCK_ROWS:
             rows = rng.choice(rows, MOST_BLOCK_ROWS, replace=False)

@@ -115,7 +115,7 @@ class Prediction:
             if not -len(self) <= rows < len(self):
                 raise IndexError(f"row {rows} of a prediction of {len(self)} rows.")
             rows = slice(rows, rows + 1 or None)
-        index = torch.as_tensor(np.arange(len(self))[rows])
+        index = torch.as_tensor(np.arange(len(self))[rows].copy())
         parts = self._mixture.components
         chosen = StudentT(parts.df[:, index], parts.loc[:, index], parts.scale[:, index])
         return Prediction(StudentTMixture(chosen), self._single)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from nescio._random import child_seed, generators
+from nescio._random import child_seed, generators, seeded_scope
 from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive
 from nescio.datasets.splits import group_rows
 from nescio.distributions import Gamma
@@ -20,14 +21,14 @@ from nescio.estimators.core import CoreModel
 from nescio.estimators.means import MeanPhase, fit_means
 from nescio.estimators.precision import CANDIDATES, Pilot, PseudoInputs, fit_pilot, fit_precision, stacked_prior
 from nescio.networks import MLP, Anchor, ModuleStack, Network, make_head
+from nescio.objectives import prior_from_residuals
 from nescio.training import Schedule
 
 __all__ = ["Outside", "SplitTrainingRegressor"]
 
-GAIN = 3.0  # of the precision networks' first layer: at 1 the rim of gridded data is blurred
+GAIN = 3.0  # of the precision networks' first layer, so that the variance can rise within a short distance
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
-MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: less than a few hundred rows can tell
-PRECISION_TOLERANCE = 0.01  # nat of validation likelihood, likewise
+MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
 NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
@@ -60,40 +61,53 @@ class SplitTrainingRegressor(DistributionRegressor):
         """Pseudo-inputs with their prior and the anchor, from standardised rows; None where there are none."""
 
     @abstractmethod
+    def _check_outside(self, y_scale: np.ndarray) -> None:
+        """Refuse bad parameters of the subclass's own, before anything is trained."""
+
+    @abstractmethod
     def _blocks(self) -> int:
         """How many blocks phase one should hold out besides its folds."""
+
+    @abstractmethod
+    def _warms_up(self) -> bool:
+        """Whether the posterior learns the priors before it sees a residual."""
 
     def _fit_core(
         self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None, y_scale: np.ndarray, seed: int
     ) -> CoreModel:
         self._check_parameters()
+        self._check_outside(y_scale)
         device = resolve_device(self.device)
         members = int(self.n_members)
         rows, targets = torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(y, dtype=torch.float32)
         heft = None if weights is None else torch.as_tensor(weights, dtype=torch.float32)
         mean_network = self._network(self.mean_network, x.shape[1], y.shape[1], 1)
         precision_network = self._network(self.precision_network, x.shape[1], y.shape[1], 2)
-        head = make_head(self.head)
+        head, groups = make_head(self.head), group_rows(x)
         steps = int(self.max_steps)
         schedule = Schedule(
             steps,
             int(self.batch_size),
             float(self.learning_rate),
             check_every=min(50, steps),
-            tolerance=PRECISION_TOLERANCE,
         )
         pilot_steps = max(1, steps // 2)
 
-        with tqdm(
-            total=(4 if self._blocks() else 3) * steps + pilot_steps,
-            desc="mean",
-            disable=None if self.verbose else True,
-        ) as bar:
+        own_modules = self.mean_network is not None or self.precision_network is not None
+        scope = seeded_scope(child_seed(seed, "modules"), device) if own_modules else nullcontext()
+        with (
+            scope,
+            tqdm(
+                total=(4 if self._warms_up() else 3) * steps + pilot_steps,
+                desc="mean",
+                disable=None if self.verbose else True,
+            ) as bar,
+        ):
             common: dict[str, Any] = {"device": device, "compile": self.compile, "progress": bar.update}
             means = fit_means(
                 rows,
                 targets,
-                group_rows(x),
+                groups,
                 heft,
                 mean_network,
                 replace(schedule, tolerance=MEAN_TOLERANCE),
@@ -104,11 +118,12 @@ class SplitTrainingRegressor(DistributionRegressor):
                 validation_fraction=float(self.validation_fraction),
                 **common,
             )
-            variance = self._inside_variance(means.residuals, heft, y_scale)
+            variance = prior_from_residuals(means.residuals, 2.0, heft, floor=SMALLEST_VARIANCE).rate
             bar.set_description("pilot")
             pilot = fit_pilot(
                 rows,
                 means.residuals,
+                groups,
                 heft,
                 MLP(x.shape[1], y.shape[1], PILOT_HIDDEN, self.activation, 2, gain=GAIN),
                 head,
@@ -181,7 +196,10 @@ class SplitTrainingRegressor(DistributionRegressor):
                 raise InputError(
                     "mean_network and precision_network must be functions (n_inputs, n_outputs) -> nn.Module."
                 )
-            return ModuleStack(lambda: factory(n_inputs, maps * n_outputs), maps)
+            stack = ModuleStack(lambda: factory(n_inputs, maps * n_outputs), maps, n_outputs)
+            if stack.has_statistics:
+                raise InputError("a network with batch normalisation cannot train among its folds: leave it out.")
+            return stack
         if maps == 1:
             return MLP(n_inputs, n_outputs, self.mean_hidden, self.mean_activation, maps)
         return MLP(n_inputs, n_outputs, self.hidden, self.activation, maps, gain=GAIN)
@@ -190,12 +208,6 @@ class SplitTrainingRegressor(DistributionRegressor):
         if self.n_folds != "auto":
             return int(min(self.n_folds, n_rows))
         return 20 if n_rows < 500 else 10 if n_rows < 2_000 else 5
-
-    def _inside_variance(self, residuals: Tensor, weights: Tensor | None, y_scale: np.ndarray) -> Tensor:
-        """Mean squared out-of-fold residual of each output, ``(P,)``."""
-        squares = residuals.square()
-        mean = squares.mean(0) if weights is None else (squares * weights.unsqueeze(1)).sum(0) / weights.sum()
-        return mean.clamp_min(SMALLEST_VARIANCE)
 
     def _candidates(self) -> list[tuple[float, float]]:
         """Shapes of the inside prior and KL weights that the pilot may choose from."""

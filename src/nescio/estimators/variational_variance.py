@@ -108,5 +108,11 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
     ) -> Outside | None:
         return None
 
+    def _check_outside(self, y_scale: np.ndarray) -> None:
+        pass
+
     def _blocks(self) -> int:
         return 0
+
+    def _warms_up(self) -> bool:
+        return False

@@ -42,22 +42,25 @@ class ModuleStack:
         Makes one module that maps ``(B, D)`` to ``(B, maps * P)``.
     maps
         How many outputs of width P the module gives side by side.
+    n_outputs
+        P, where it is known: a module of another width is refused.
 
     The module is in training mode where gradients are recorded and in evaluation mode elsewhere, so that dropout ends
     with the training. A single model is called directly, since ``vmap`` over one model costs twice a plain call.
     Modules with batch normalisation keep running statistics, which ``vmap`` cannot update: they train one at a time.
     """
 
-    def __init__(self, factory: Callable[[], nn.Module], maps: int = 1) -> None:
+    def __init__(self, factory: Callable[[], nn.Module], maps: int = 1, n_outputs: int | None = None) -> None:
         self._factory = factory
         self._maps = maps
+        self._n_outputs = n_outputs
         with torch.random.fork_rng(devices=[]):  # a module draws its weights from the global generator
             self._module = factory()
         if not isinstance(self._module, nn.Module):
             raise InputError(
                 f"the network factory must return a torch.nn.Module; it returned {type(self._module).__name__}."
             )
-        self._has_statistics = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in self._module.modules())
+        self.has_statistics = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in self._module.modules())
 
     @property
     def maps(self) -> int:
@@ -66,7 +69,7 @@ class ModuleStack:
 
     def initialise(self, generators: Sequence[torch.Generator]) -> Parameters:
         """Draw fresh parameters; the global random state is left untouched."""
-        if self._has_statistics and len(generators) > 1:
+        if self.has_statistics and len(generators) > 1:
             raise InputError(
                 "a network with batch normalisation trains one at a time: ask for one member, "
                 "or leave the normalisation out."
@@ -88,6 +91,7 @@ class ModuleStack:
             call = lambda values, inputs: torch.func.functional_call(module, values, (inputs,))
             out = torch.func.vmap(call, randomness="different")(parameters, x)
         models, rows, width = out.shape
-        if width % self._maps:
-            raise InputError(f"the network gives {width} columns, which is not a multiple of its {self._maps} maps.")
+        if width % self._maps or (self._n_outputs is not None and width != self._maps * self._n_outputs):
+            wanted = f"a multiple of {self._maps}" if self._n_outputs is None else str(self._maps * self._n_outputs)
+            raise InputError(f"the network gives {width} columns where {wanted} are needed; mind its last layer.")
         return out.view(models, rows, self._maps, width // self._maps).transpose(1, 2)

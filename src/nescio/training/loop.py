@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ __all__ = ["Criterion", "Schedule", "Trained", "choose_stepper", "train"]
 Criterion = Callable[[Parameters, Tensor], Tensor]
 """(parameters of A models, which of the M they are) -> what is to be small, ``(A,)``."""
 
-COMPILE_FROM = 100_000  # model-steps from which compiling pays for itself (results of the speed benchmark)
+COMPILE_FROM = 100_000  # model-steps from which some twenty seconds of compiling pay for themselves
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,10 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a phase leaves: parameters ``(M, ...)``, the best criterion ``(M,)`` and the step it was found at."""
+    """What a phase leaves: parameters ``(M, ...)``, the lowest criterion ``(M,)`` and the step it was found at.
+
+    With a tolerance the parameters may be those of a later check, whose criterion was close.
+    """
 
     parameters: Parameters
     criterion: Tensor
@@ -109,7 +113,7 @@ def train(
     """
     first = next(iter(parameters.values()))
     count, device = len(first), first.device
-    stepper = choose_stepper(compile, device, count * schedule.max_steps)(
+    stepper: Stepper = choose_stepper(compile, device, count * schedule.max_steps)(
         parameters, losses, weight_decay=schedule.weight_decay
     )
     best = {name: value.detach().clone() for name, value in parameters.items()}
@@ -121,9 +125,16 @@ def train(
     step = 0
     while step < schedule.max_steps and bool(active.any()):
         chunk = min(schedule.check_every, schedule.max_steps - step)
-        last = stepper.advance(
-            sampler.take(chunk, models.cpu()), [schedule.rate(step + offset) for offset in range(chunk)]
-        )
+        draws = sampler.take(chunk, models.cpu())
+        rates = [schedule.rate(step + offset) for offset in range(chunk)]
+        try:
+            last = stepper.advance(draws, rates)
+        except Exception as error:
+            if step or compile != "auto" or not isinstance(stepper, CompiledStepper):
+                raise
+            warnings.warn(f"the step could not be compiled and runs eagerly: {error}", RuntimeWarning, stacklevel=2)
+            stepper = EagerStepper(parameters, losses, weight_decay=schedule.weight_decay)
+            last = stepper.advance(draws, rates)
         step += chunk
         with torch.no_grad():
             value = criterion(stepper.parameters, models) if criterion is not None else last.new_full(last.shape, -step)
