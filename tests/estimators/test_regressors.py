@@ -11,6 +11,7 @@ from scipy import stats
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio.calibration import fit_support
+from nescio.estimators.means import hold_out
 from nescio.pseudo_inputs import BruteForce, FarNoise, GaussianNoise, LevelSet, MixtureDescent, Rejected
 
 QUICK = {"max_steps": 6, "hidden": (8,), "mean_hidden": (8,), "random_state": 0}
@@ -364,3 +365,79 @@ def test_a_single_target_comes_back_flat_and_a_column_as_a_column():
     assert column.predict(X).shape == (70, 1)
     with pytest.raises(ValueError, match="y must have one value for each of the 70 rows"):
         flat.predict_dist(X).log_prob(y[:, None])
+
+
+def test_twins_stay_on_one_side_of_a_validation_split():
+    rows = np.arange(200)
+    groups = np.repeat(np.arange(50), 4)
+    for seed in range(20):
+        learn, stop = (part.numpy() for part in hold_out(rows, groups, 0.1, seed))
+        assert not set(groups[learn]) & set(groups[stop])
+        assert sorted([*learn, *stop]) == list(rows)
+        assert 4 <= len(stop) <= 20
+    learn, stop = hold_out(rows, np.zeros(200, dtype=int), 0.1, 0)
+    assert (len(learn), len(stop)) == (180, 20)
+    learn, stop = hold_out(rows[:2], groups, 0.1, 0)
+    assert (len(learn), len(stop)) == (1, 1)
+
+
+@pytest.mark.parametrize("unit", [1e-15, 1e15])
+def test_small_and_large_units_are_no_constants(unit):
+    X, y = make_table()
+    plain = DissipativeRegressor(**QUICK).fit(X, y).predict_dist(X)
+    scaled = DissipativeRegressor(**QUICK).fit(X * unit, y * unit).predict_dist(X * unit)
+    np.testing.assert_allclose(scaled.std, plain.std * unit, rtol=1e-2)
+
+
+def test_a_refit_that_fails_leaves_the_old_model_whole():
+    X, y = make_table()
+    model = DissipativeRegressor(**QUICK).fit(X, y)
+    before = model.predict_dist(X).std
+    with pytest.raises(ValueError, match="y contains NaN"):
+        model.fit(np.c_[X, X], np.r_[y[:-1], np.nan])
+    np.testing.assert_array_equal(model.predict_dist(X).std, before)
+
+
+def test_too_few_rows_of_positive_weight_are_refused_by_name():
+    X, y = make_table()
+    with pytest.raises(ValueError, match="sample_weight leaves 2 rows of positive weight; at least 4 are needed"):
+        DissipativeRegressor(**QUICK).fit(X, y, sample_weight=np.r_[1.0, 1.0, np.zeros(68)])
+
+
+def test_dropout_in_a_users_module_follows_the_seed_and_leaves_the_global_generator_alone():
+    X, y = make_table()
+    factory = lambda inputs, outputs: torch.nn.Sequential(
+        torch.nn.Linear(inputs, 7), torch.nn.Dropout(0.3), torch.nn.Linear(7, outputs)
+    )
+    state = torch.get_rng_state()
+    first, second = (DissipativeRegressor(**QUICK, mean_network=factory).fit(X, y).predict(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_modules_that_cannot_serve_are_refused():
+    X, y = make_table(outputs=2)
+    narrow = lambda inputs, outputs: torch.nn.Linear(inputs, 1)
+    with pytest.raises(ValueError, match="the network gives 1 columns where 2 are needed"):
+        DissipativeRegressor(**QUICK, mean_network=narrow).fit(X, y)
+    normalised = lambda inputs, outputs: torch.nn.Sequential(
+        torch.nn.BatchNorm1d(inputs), torch.nn.Linear(inputs, outputs)
+    )
+    with pytest.raises(ValueError, match="batch normalisation cannot train among its folds"):
+        DissipativeRegressor(**QUICK, mean_network=normalised).fit(X, y)
+
+
+def test_an_outlying_row_of_a_large_table_is_covered_by_the_anchor():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 2))
+    X[7] = 150.0
+    model = DissipativeRegressor(**QUICK).fit(X, X[:, 0])
+    x = torch.as_tensor((X[7:8] - model.x_shift_) / model.x_scale_, dtype=torch.float32)
+    assert float(model.core_.anchor.weight(x)) == 0.0
+
+
+def test_a_level_beyond_all_units_is_refused_before_training():
+    X, y = make_table()
+    for level in (1e25, 1e-25):
+        with pytest.raises(ValueError, match="give it in units of y"):
+            DissipativeRegressor(**QUICK, outside=level).fit(X, y)

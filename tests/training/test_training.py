@@ -237,3 +237,20 @@ def test_within_its_tolerance_the_later_weights_are_kept():
         trained = train({"w": torch.zeros(1, 1)}, losses, sampler, schedule, criterion=criterion)
         results.append(seen.index(float(trained.parameters["w"][0, 0])))
     assert results == [1, 3]
+
+
+def test_a_step_that_cannot_be_compiled_runs_eagerly_in_auto_mode(monkeypatch):
+    class Broken(CompiledStepper):
+        def advance(self, draws, learning_rates):
+            raise RuntimeError("no headers")
+
+    monkeypatch.setattr("nescio.training.loop.CompiledStepper", Broken)
+    monkeypatch.setattr("nescio.training.loop.COMPILE_FROM", 0)
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/g++")
+    with pytest.warns(RuntimeWarning, match="could not be compiled and runs eagerly: no headers"):
+        fallen_back = problem([0, 1], steps=30, compile="auto")
+    eager = problem([0, 1], steps=30, compile=False)
+    for name, value in eager.parameters.items():
+        assert torch.equal(value, fallen_back.parameters[name])
+    with pytest.raises(RuntimeError, match="no headers"):
+        problem([0], steps=10, compile=True)
