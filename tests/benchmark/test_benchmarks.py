@@ -64,10 +64,23 @@ def test_quality_without_data_is_one_sentence(monkeypatch, capsys, tmp_path):
 
 
 def test_the_loops_that_are_timed_train_the_same_problem():
-    for turn in (speed.plain_loop("1x50", loader=True), speed.plain_loop("1x50", loader=False)):
-        with torch.random.fork_rng(devices=[]):
-            turn(2)
-    speed.stacked_loop("1x50", 3, EagerStepper)(2)
+    x, y, pool = speed.make_data()
+    assert x.shape == pool.shape == (speed.ROWS, speed.COLUMNS)
+    assert y.shape == (speed.ROWS, 1)
+    steppers = []
+
+    def watched(start, losses, weight_decay=0.0):
+        steppers.append((EagerStepper(start, losses, weight_decay), start))
+        return steppers[-1][0]
+
+    speed.stacked_loop("1x50", 3, watched)(2)
+    stepper, start = steppers[0]
+    for name, value in stepper.parameters.items():
+        assert torch.isfinite(value).all()
+        assert not torch.equal(value, start[name]), name
+    with torch.random.fork_rng(devices=[]):
+        for loader in (True, False):
+            speed.plain_loop("1x50", loader=loader)(2)
 
 
 def test_a_record_of_scaling_has_time_and_memory():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import platform
 import subprocess
@@ -17,6 +18,7 @@ import sklearn
 import torch
 
 import nescio
+from nescio._files import written_beside
 
 __all__ = ["provenance", "write_records"]
 
@@ -50,12 +52,12 @@ def _processor() -> str:
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write records as CSV, beside and then renamed, so that a crash leaves the old file whole."""
+    """Write records as CSV; a crash leaves the old file whole."""
     rows = [dict(record) for record in records]
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(f".{os.getpid()}.tmp")
-    with beside.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    beside.replace(path)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    with written_beside(path) as file:
+        file.write(text.getvalue().encode())

@@ -61,7 +61,8 @@ class CoreModel:
     @torch.no_grad()
     def locations(self, x: Tensor) -> Tensor:
         """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
-        parts = [self._location(chunk, self._weight(chunk)) for chunk in self._chunks(x)]
+        moved = self.fade_mean or self.members > 1  # else the anchor leaves the mean alone
+        parts = [self._location(chunk, self._weight(chunk) if moved else None) for chunk in self._chunks(x)]
         return torch.cat(parts, dim=1)[:, : len(x)].cpu()
 
     @torch.no_grad()
