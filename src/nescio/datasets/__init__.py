@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from nescio.datasets.benchmark_splits import Split, make_splits, usable_features
 from nescio.datasets.splits import blocks, folds, group_rows, grouped_train_test
 from nescio.datasets.toy import ToyData, toy_mean, toy_regression, toy_std, toy_symmetrical, toy_symmetrical_std
 from nescio.datasets.uci import UCIData, load_uci, uci_names
 
 __all__ = [
+    "Split",
     "ToyData",
     "UCIData",
     "blocks",
@@ -14,10 +16,12 @@ __all__ = [
     "group_rows",
     "grouped_train_test",
     "load_uci",
+    "make_splits",
     "toy_mean",
     "toy_regression",
     "toy_std",
     "toy_symmetrical",
     "toy_symmetrical_std",
     "uci_names",
+    "usable_features",
 ]
