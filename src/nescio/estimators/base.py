@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nescio._random import seed_from
 from nescio._validation import InputError, check_fraction
 from nescio.calibration import Support, fit_support
-from nescio.distributions import Gamma, StudentT, StudentTMixture, gamma_kl
+from nescio.distributions import StudentT, StudentTMixture
 from nescio.estimators.arrays import (
     LARGEST,
     LEAST_ROWS,
@@ -24,8 +25,8 @@ from nescio.estimators.arrays import (
     check_weights,
     weighted_scaler,
 )
-from nescio.estimators.core import CoreModel
 from nescio.estimators.prediction import Prediction
+from nescio.estimators.problem import Fitted, Problem
 
 __all__ = ["DistributionRegressor", "resolve_device"]
 
@@ -43,14 +44,22 @@ def resolve_device(device: str | torch.device) -> torch.device:
     return chosen
 
 
+class Prepared(NamedTuple):
+    """A checked table, standardised, with what leads back to the units it came in."""
+
+    problem: Problem
+    x_shift: np.ndarray
+    x_scale: np.ndarray
+    y_shift: np.ndarray
+    single_target: bool
+
+
 class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
     """A regressor whose prediction is a distribution, and which says whether it has seen anything like a row."""
 
     @abstractmethod
-    def _fit_core(
-        self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None, y_scale: np.ndarray, seed: int
-    ) -> CoreModel:
-        """Train on standardised inputs ``(N, D)`` and targets ``(N, P)``."""
+    def _fit_cores(self, problems: Sequence[Problem]) -> list[Fitted]:
+        """Train on standardised tables, one result for each; several tables may share one stack."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DistributionRegressor:
         """Fit to a table and its targets.
@@ -75,6 +84,13 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
             raise
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> DistributionRegressor:
+        prepared = self._prepare(X, y, sample_weight)
+        return self._accept(prepared, self._fit_cores([prepared.problem])[0])
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, blocks: int = 0, memo: dict[Any, Any] | None = None
+    ) -> Prepared:
+        """Check and standardise a table; ``blocks`` and ``memo`` are what methods fitted together share."""
         inputs = check_inputs(self, X, reset=True)
         targets, single = check_targets(y, len(inputs))
         weights = check_weights(sample_weight, inputs)
@@ -85,16 +101,29 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
                 raise InputError(
                     f"sample_weight leaves {len(inputs)} rows of positive weight; at least {LEAST_ROWS} are needed."
                 )
-        seed = seed_from(self.random_state)
         x_shift, x_scale = weighted_scaler(inputs, weights)
         y_shift, y_scale = weighted_scaler(targets, weights)
-        x = (inputs - x_shift) / x_scale
-        core = self._fit_core(x, (targets - y_shift) / y_scale, weights, y_scale, seed)
-        support = fit_support(x, seed=seed)
+        problem = Problem(
+            (inputs - x_shift) / x_scale,
+            (targets - y_shift) / y_scale,
+            weights,
+            y_scale,
+            seed_from(self.random_state),
+            blocks,
+            {} if memo is None else memo,
+        )
+        return Prepared(problem, x_shift, x_scale, y_shift, single)
 
-        self.x_shift_, self.x_scale_, self.y_shift_, self.y_scale_ = x_shift, x_scale, y_shift, y_scale
-        self.single_target_, self.n_outputs_, self.n_rows_ = single, targets.shape[1], len(inputs)
-        self.core_, self.support_ = core, support
+    def _accept(self, prepared: Prepared, fitted: Fitted) -> DistributionRegressor:
+        """Keep what was learned."""
+        problem = prepared.problem
+        self.support_ = problem.once("support", lambda: fit_support(problem.x, seed=problem.seed))
+        self.x_shift_, self.x_scale_ = prepared.x_shift, prepared.x_scale
+        self.y_shift_, self.y_scale_ = prepared.y_shift, problem.y_scale
+        self.single_target_, self.n_outputs_, self.n_rows_ = prepared.single_target, problem.y.shape[1], len(problem.x)
+        for name, value in fitted.learned.items():
+            setattr(self, name, value)
+        self.core_: Any = fitted.core
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -113,44 +142,29 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         x = (check_inputs(self, X, reset=False) - self.x_shift_) / self.x_scale_
         return np.clip(x, -LARGEST, LARGEST)
 
-    def _posterior(self, X: Any) -> tuple[torch.Tensor, Gamma]:
-        return self.core_.posterior(torch.as_tensor(self._standardise(X), dtype=torch.float32))
+    def _rows(self, X: Any) -> torch.Tensor:
+        return torch.as_tensor(self._standardise(X), dtype=torch.float32)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted means, ``(N,)`` or ``(N, P)``; with ``return_std`` a pair of means and standard deviations."""
         if return_std:
             prediction = self.predict_dist(X)
             return prediction.mean, prediction.std
-        x = torch.as_tensor(self._standardise(X), dtype=torch.float32)
-        loc = self.core_.locations(x)
+        loc = self.core_.locations(self._rows(X))
         mean: np.ndarray = (loc.double().numpy() * self.y_scale_ + self.y_shift_).mean(0)
         return mean[:, 0] if self.single_target_ else mean
 
     def predict_dist(self, X: Any) -> Prediction:
         """The whole predictive distribution of each row, in units of y."""
-        loc, q = self._posterior(X)
+        parts: StudentT = self.core_.predictive(self._rows(X))
         shift, scale = torch.as_tensor(self.y_shift_), torch.as_tensor(self.y_scale_)
-        scaled = Gamma(q.concentration.double(), q.rate.double() * scale.square())
-        return Prediction(
-            StudentTMixture(StudentT.from_gamma(loc.double() * scale + shift, scaled)), self.single_target_
-        )
+        scaled = StudentT(parts.df.double(), parts.loc.double() * scale + shift, parts.scale.double() * scale)
+        return Prediction(StudentTMixture(scaled), self.single_target_)
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper end of the central interval of this probability."""
         check_fraction("level", level)
         return self.predict_dist(X).interval(level)
-
-    def knowledge(self, X: Any) -> np.ndarray:
-        """How far the posterior has moved from the outside prior, in nats: the sum over targets, averaged over members.
-
-        A diagnostic: near zero the answer is the prior's. It is not monotone in ignorance.
-        """
-        _, q = self._posterior(X)
-        prior = self.core_.reference_prior
-        if prior is None:
-            raise InputError("knowledge is measured against a prior, and this model was fitted with prior=None.")
-        double = Gamma(prior.concentration.cpu().double(), prior.rate.cpu().double())
-        return gamma_kl(Gamma(q.concentration.double(), q.rate.double()), double).sum(-1).mean(0).numpy()
 
     def support(self, X: Any) -> np.ndarray:
         """A p-value of each row: the share of the training data that lies at least as far out.

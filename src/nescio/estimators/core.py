@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nescio.distributions import Gamma
+from nescio.distributions import Gamma, StudentT
 from nescio.networks import Anchor, Head, Network, Parameters
 
-__all__ = ["CoreModel"]
+__all__ = ["CoreModel", "NetworkCore", "padded_chunks"]
 
 CHUNK = 1_024
 """Rows in one forward pass. Every pass has this many, the last one padded: a product of matrices may round
 differently for another number of rows, and a row's prediction must not depend on its batch."""
+
+
+def padded_chunks(x: Tensor, device: torch.device) -> list[Tensor]:
+    """``x (N, D)`` in chunks of ``CHUNK`` rows each, the last one filled up with zeros."""
+    x = x.to(device)
+    missing = -len(x) % CHUNK
+    if missing:
+        x = torch.cat([x, x.new_zeros(missing, x.shape[1])])
+    return list(x.split(CHUNK))
+
+
+@dataclass(frozen=True)
+class NetworkCore:
+    """M networks whose raw maps ``(M, maps, B, P)`` a function reads as predictive distributions ``(M, B, P)``."""
+
+    network: Network
+    parameters: Parameters
+    read: Callable[[Tensor], StudentT]
+
+    def locations(self, x: Tensor) -> Tensor:
+        """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
+        return self.predictive(x).loc
+
+    @torch.no_grad()
+    def predictive(self, x: Tensor) -> StudentT:
+        """Predictive distributions of the members at ``x (N, D)``, ``(M, N, P)``."""
+        first = next(iter(self.parameters.values()))
+        parts = [
+            self.read(self.network(self.parameters, chunk.expand(len(first), *chunk.shape)))
+            for chunk in padded_chunks(x, first.device)
+        ]
+        join = lambda values: torch.cat(values, dim=1)[:, : len(x)].cpu()
+        return StudentT(
+            join([part.df for part in parts]), join([part.loc for part in parts]), join([part.scale for part in parts])
+        )
 
 
 @dataclass(frozen=True)
@@ -62,14 +98,22 @@ class CoreModel:
     def locations(self, x: Tensor) -> Tensor:
         """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
         moved = self.fade_mean or self.members > 1  # else the anchor leaves the mean alone
-        parts = [self._location(chunk, self._weight(chunk) if moved else None) for chunk in self._chunks(x)]
+        parts = [
+            self._location(chunk, self._weight(chunk) if moved else None)
+            for chunk in padded_chunks(x, self.offset.device)
+        ]
         return torch.cat(parts, dim=1)[:, : len(x)].cpu()
+
+    def predictive(self, x: Tensor) -> StudentT:
+        """Predictive distributions of the members at ``x (N, D)``, ``(M, N, P)``, in double precision."""
+        loc, q = self.posterior(x)
+        return StudentT.from_gamma(loc.double(), Gamma(q.concentration.double(), q.rate.double()))
 
     @torch.no_grad()
     def posterior(self, x: Tensor) -> tuple[Tensor, Gamma]:
         """Means and posteriors of the members at ``x (N, D)``, each ``(M, N, P)``."""
         locations, concentrations, rates = [], [], []
-        for chunk in self._chunks(x):
+        for chunk in padded_chunks(x, self.offset.device):
             weight = self._weight(chunk)
             q = self.head(self.precision_network(self.precision_parameters, self._stacked(chunk)) + self.offset)
             if weight is not None and self.anchor_variance and self.reference_prior is not None:
@@ -79,13 +123,6 @@ class CoreModel:
             rates.append(q.rate)
         join = lambda parts: torch.cat(parts, dim=1)[:, : len(x)].cpu()
         return join(locations), Gamma(join(concentrations), join(rates))
-
-    def _chunks(self, x: Tensor) -> list[Tensor]:
-        x = x.to(self.offset.device)
-        missing = -len(x) % CHUNK
-        if missing:
-            x = torch.cat([x, x.new_zeros(missing, x.shape[1])])
-        return list(x.split(CHUNK))
 
     def _stacked(self, x: Tensor) -> Tensor:
         return x.unsqueeze(0).expand(self.members, *x.shape)

@@ -28,6 +28,11 @@ class Prediction:
         self._mixture = mixture
         self._single = single_target
 
+    @property
+    def distribution(self) -> StudentTMixture:
+        """The same as a torch distribution of shape ``(N, P)``, in the units of y."""
+        return self._mixture
+
     def _out(self, values: torch.Tensor) -> np.ndarray:
         array: np.ndarray = values.numpy()
         return array[..., 0] if self._single else array

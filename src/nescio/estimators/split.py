@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,10 +17,12 @@ from nescio._random import child_seed, generators, seeded_scope
 from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive
 from nescio.datasets.splits import group_rows
 from nescio.distributions import Gamma
-from nescio.estimators.base import DistributionRegressor, resolve_device
+from nescio.estimators.base import resolve_device
 from nescio.estimators.core import CoreModel
 from nescio.estimators.means import MeanPhase, fit_means
 from nescio.estimators.precision import CANDIDATES, Pilot, PseudoInputs, fit_pilot, fit_precision, stacked_prior
+from nescio.estimators.precision_regressor import PrecisionRegressor
+from nescio.estimators.problem import Fitted, Problem
 from nescio.networks import MLP, Anchor, ModuleStack, Network, make_head
 from nescio.objectives import prior_from_residuals
 from nescio.training import Schedule
@@ -44,7 +47,7 @@ class Outside(NamedTuple):
     fade_mean: bool
 
 
-class SplitTrainingRegressor(DistributionRegressor):
+class SplitTrainingRegressor(PrecisionRegressor):
     """Wiring of the two phases. What happens outside the data is the subclass's to say."""
 
     @abstractmethod
@@ -72,9 +75,28 @@ class SplitTrainingRegressor(DistributionRegressor):
     def _warms_up(self) -> bool:
         """Whether the posterior learns the priors before it sees a residual."""
 
-    def _fit_core(
-        self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None, y_scale: np.ndarray, seed: int
-    ) -> CoreModel:
+    @property
+    def inside_prior_(self) -> Gamma | None:
+        """The prior at the data, ``(P,)``, in standardised units; None where there is none."""
+        if not self.kl_weight_:
+            return None
+        variance = torch.as_tensor(self.inside_std_ / self.y_scale_).square()
+        return Gamma(torch.full_like(variance, self.shape_), (self.shape_ - 1.0) * variance)
+
+    @property
+    def outside_prior_(self) -> Gamma | None:
+        """The prior far from the data, ``(P,)``, in standardised units; None where a method has no outside."""
+        prior = self.core_.reference_prior
+        if prior is None or self.core_.anchor is None:
+            return None
+        return Gamma(prior.concentration.cpu().double(), prior.rate.cpu().double())
+
+    def _fit_cores(self, problems: Sequence[Problem]) -> list[Fitted]:
+        # The folds, blocks and candidates of one table fill a stack already; more tables would leave the cache.
+        return [self._fit_one(problem) for problem in problems]
+
+    def _fit_one(self, problem: Problem) -> Fitted:
+        x, y, weights, y_scale, seed = problem.x, problem.y, problem.weights, problem.y_scale, problem.seed
         self._check_parameters()
         self._check_outside(y_scale)
         device = resolve_device(self.device)
@@ -104,36 +126,42 @@ class SplitTrainingRegressor(DistributionRegressor):
             ) as bar,
         ):
             common: dict[str, Any] = {"device": device, "compile": self.compile, "progress": bar.update}
-            means = fit_means(
-                rows,
-                targets,
-                groups,
-                heft,
-                mean_network,
-                replace(schedule, tolerance=MEAN_TOLERANCE),
-                seed=seed,
-                n_members=members,
-                n_folds=self._folds(len(x)),
-                n_blocks=self._blocks(),
-                validation_fraction=float(self.validation_fraction),
-                **common,
+            means: MeanPhase = problem.once(
+                ("means", *self._first_phase()),
+                lambda: fit_means(
+                    rows,
+                    targets,
+                    groups,
+                    heft,
+                    mean_network,
+                    replace(schedule, tolerance=MEAN_TOLERANCE),
+                    seed=seed,
+                    n_members=members,
+                    n_folds=self._folds(len(x)),
+                    n_blocks=max(self._blocks(), problem.blocks),
+                    validation_fraction=float(self.validation_fraction),
+                    **common,
+                ),
             )
             variance = prior_from_residuals(means.residuals, 2.0, heft, floor=SMALLEST_VARIANCE).rate
             bar.set_description("pilot")
-            pilot = fit_pilot(
-                rows,
-                means.residuals,
-                groups,
-                heft,
-                MLP(x.shape[1], y.shape[1], PILOT_HIDDEN, self.activation, 2, gain=GAIN),
-                head,
-                replace(schedule, max_steps=pilot_steps, check_every=min(50, pilot_steps)),
-                self._candidates(),
-                variance=variance,
-                seed=child_seed(seed, "pilot"),
-                repeats=3 if len(x) <= FEW_ROWS else 1,
-                validation_fraction=float(self.validation_fraction),
-                **common,
+            pilot: Pilot = problem.once(
+                ("pilot", self.head, self.activation, *self._candidates(), *self._first_phase()),
+                lambda: fit_pilot(
+                    rows,
+                    means.residuals,
+                    groups,
+                    heft,
+                    MLP(x.shape[1], y.shape[1], PILOT_HIDDEN, self.activation, 2, gain=GAIN),
+                    head,
+                    replace(schedule, max_steps=pilot_steps, check_every=min(50, pilot_steps)),
+                    self._candidates(),
+                    variance=variance,
+                    seed=child_seed(seed, "pilot"),
+                    repeats=3 if len(x) <= FEW_ROWS else 1,
+                    validation_fraction=float(self.validation_fraction),
+                    **common,
+                ),
             )
             shape, kl_weight = pilot.shape, pilot.kl_weight
             bar.set_description("precision")
@@ -158,8 +186,6 @@ class SplitTrainingRegressor(DistributionRegressor):
                 streams=generators(seed, "precision", members),
                 **common,
             )
-        self.shape_, self.kl_weight_ = shape, kl_weight
-        self.inside_std_ = np.sqrt(variance.double().numpy()) * y_scale
         inside = Gamma(prior.concentration[0, 0], prior.rate[0, 0]) if kl_weight else None
         core = CoreModel(
             mean_network,
@@ -173,7 +199,23 @@ class SplitTrainingRegressor(DistributionRegressor):
             outside is not None and outside.anchor_variance,
             outside is not None and outside.fade_mean,
         )
-        return core.to(device)
+        inside_std = np.sqrt(variance.double().numpy()) * y_scale
+        return Fitted(core.to(device), {"shape_": shape, "kl_weight_": kl_weight, "inside_std_": inside_std})
+
+    def _first_phase(self) -> tuple[Any, ...]:
+        """All settings that the means depend on."""
+        return (
+            tuple(self.mean_hidden),
+            self.mean_activation,
+            self.mean_network,
+            int(self.n_members),
+            self.n_folds,
+            int(self.max_steps),
+            int(self.batch_size),
+            float(self.learning_rate),
+            float(self.validation_fraction),
+            str(self.device),
+        )
 
     def _check_parameters(self) -> None:
         check_integer("n_members", self.n_members, least=1)

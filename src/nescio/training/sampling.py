@@ -22,6 +22,8 @@ class Draw(NamedTuple):
     """Weights of these rows, ``(A, B)``; zero for padding; None where all are one."""
     pseudo: Tensor | None
     """Places in each model's pool of pseudo-inputs, ``(A, B)``."""
+    noise: Tensor | None = None
+    """Standard normal numbers for dropout or noisy weights, ``(A, *)``."""
 
 
 class Sampler:
@@ -39,6 +41,8 @@ class Sampler:
         Weights of the rows of the table, ``(N,)``.
     pool_size
         Number of pseudo-inputs in each model's pool; 0 for none.
+    noise_shape
+        Shape of the standard normal numbers that each model is given at each step; None for none.
 
     Each epoch is a fresh permutation; a batch may span two epochs, so that all batches have one size. Where models
     have fewer rows than the largest batch, the remainder is padding of weight zero.
@@ -53,6 +57,7 @@ class Sampler:
         sample_weight: Tensor | None = None,
         pool_size: int = 0,
         pseudo_batch_size: int | None = None,
+        noise_shape: Sequence[int] | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         self._rows = [part.cpu() for part in rows]
@@ -63,6 +68,7 @@ class Sampler:
         self._sample_weight = None if sample_weight is None else sample_weight.cpu()
         self._pool_size = pool_size
         self._pseudo_width = min(pseudo_batch_size or batch_size, pool_size)
+        self._noise_shape = None if noise_shape is None else tuple(noise_shape)
         self._device = torch.device(device)
 
     @property
@@ -91,6 +97,7 @@ class Sampler:
         padded = any(self._sizes[model] < self._width for model in alive)
         weights = torch.zeros(steps, len(alive), self._width) if padded or self._sample_weight is not None else None
         pseudo = torch.zeros(steps, len(alive), self._pseudo_width, dtype=torch.long) if self._pool_size else None
+        noise = None if self._noise_shape is None else torch.zeros(steps, len(alive), *self._noise_shape)
         for place, model in enumerate(alive):
             size = self._sizes[model]
             chosen = self._next_rows(model, steps)
@@ -104,11 +111,15 @@ class Sampler:
                     pseudo[:, place] = torch.arange(self._pool_size)
                 else:
                     pseudo[:, place] = torch.randint(self._pool_size, shape, generator=self._generators[model])
+            if noise is not None:
+                noise[:, place] = torch.randn(noise[:, place].shape, generator=self._generators[model])
         rows = rows.to(self._device)
         weights = None if weights is None else weights.to(self._device)
         pseudo = None if pseudo is None else pseudo.to(self._device)
+        noise = None if noise is None else noise.to(self._device)
         models = models.to(self._device)
-        return [
-            Draw(models, rows[t], None if weights is None else weights[t], None if pseudo is None else pseudo[t])
-            for t in range(steps)
-        ]
+        return [Draw(models, rows[t], _at(weights, t), _at(pseudo, t), _at(noise, t)) for t in range(steps)]
+
+
+def _at(parts: Tensor | None, step: int) -> Tensor | None:
+    return None if parts is None else parts[step]

@@ -1,0 +1,57 @@
+"""What a method is given and what it gives back, in standardised units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from torch import Tensor
+
+from nescio.distributions import StudentT
+
+__all__ = ["Core", "Fitted", "Problem"]
+
+
+class Core(Protocol):
+    """A fitted model in standardised units. Its members are the parts of an even mixture."""
+
+    def locations(self, x: Tensor) -> Tensor:
+        """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
+        ...
+
+    def predictive(self, x: Tensor) -> StudentT:
+        """Predictive distributions of the members at ``x (N, D)``, ``(M, N, P)``; ``df = inf`` is the Gaussian."""
+        ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One standardised table to learn from, and what has been learned from it already."""
+
+    x: np.ndarray
+    """Inputs, ``(N, D)``."""
+    y: np.ndarray
+    """Targets, ``(N, P)``."""
+    weights: np.ndarray | None
+    """Of the rows, ``(N,)``."""
+    y_scale: np.ndarray
+    """How many units of y one standardised unit is, ``(P,)``."""
+    seed: int
+    blocks: int = 0
+    """How many held-out blocks the most demanding of the methods that share this table wants."""
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """What ``compute`` returns; for one key it is called once, by whichever method comes first."""
+        if key not in self.memo:
+            self.memo[key] = compute()
+        return self.memo[key]
+
+
+class Fitted(NamedTuple):
+    """What training leaves: the model, and learned attributes of the estimator by their names (ending in ``_``)."""
+
+    core: Core
+    learned: dict[str, Any]

@@ -1,0 +1,56 @@
+"""Fits that share work: one method on several tables in one stack, or several methods on one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.base import clone
+
+from nescio._random import seed_from
+from nescio._validation import InputError
+from nescio.estimators.base import DistributionRegressor
+from nescio.estimators.split import SplitTrainingRegressor
+
+__all__ = ["fit_family", "fit_stack"]
+
+
+def fit_stack(models: Sequence[DistributionRegressor], tables: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """Fit clones of one method, each to its own table ``(X, y)``, as one training stack.
+
+    The models may differ in ``random_state`` alone. What each learns does not depend on the others, up to rounding.
+    """
+    if not models or len(models) != len(tables):
+        raise InputError(f"models and tables must be as many, at least one; got {len(models)} and {len(tables)}.")
+    first = _settings(models[0])
+    if any(type(model) is not type(models[0]) or _settings(model) != first for model in models):
+        raise InputError("models of one stack must be of one class and differ in random_state alone.")
+    fresh = [clone(model) for model in models]
+    prepared = [model._prepare(X, y, None) for model, (X, y) in zip(fresh, tables, strict=True)]
+    fitted = fresh[0]._fit_cores([each.problem for each in prepared])
+    return [model._accept(each, result) for model, each, result in zip(fresh, prepared, fitted, strict=True)]
+
+
+def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[Any]:
+    """Fit clones of several methods to one table; phases that they have in common are trained once.
+
+    All must have one ``random_state``: the phases would not be the same otherwise.
+    """
+    if not models:
+        raise InputError("models must hold at least one method.")
+    if any(model.random_state != models[0].random_state for model in models):
+        raise InputError("models of one family must have the same random_state.")
+    seed = seed_from(models[0].random_state)
+    fresh = [clone(model).set_params(random_state=seed) for model in models]
+    blocks = max((model._blocks() for model in fresh if isinstance(model, SplitTrainingRegressor)), default=0)
+    memo: dict[Any, Any] = {}
+    results = []
+    for model in fresh:
+        prepared = model._prepare(X, y, None, blocks=blocks, memo=memo)
+        results.append(model._accept(prepared, model._fit_cores([prepared.problem])[0]))
+    return results
+
+
+def _settings(model: DistributionRegressor) -> str:
+    """Everything but the seed; compared as text, since settings may be arrays or objects."""
+    return repr({name: value for name, value in model.get_params(deep=False).items() if name != "random_state"})
