@@ -14,7 +14,7 @@ from torch.distributions import Distribution, constraints
 
 from nescio._validation import InputError
 from nescio.distributions.gamma import check_no_outer_product
-from nescio.distributions.student_t import StudentT, standard_quantile
+from nescio.distributions.student_t import StudentT, standard_cdf, standard_quantile
 
 __all__ = ["StudentTMixture"]
 
@@ -102,9 +102,9 @@ class StudentTMixture(Distribution):
 
         .. math:: \int_{-\infty}^{y} F(x)^2 dx + \int_y^\infty (1 - F(x))^2 dx
 
-        Shapes: ``*`` to ``*``. One member: the closed form. More: Gauss-Legendre quadrature on panels that are graded
-        geometrically around every member, so members of very different widths are all resolved; relative error
-        about 1e-11. The cost grows with the square of ``M``. Needs ``df`` above one, else nan.
+        Shapes: ``*`` to ``*``. One member, or all members Gaussian: the closed form. Else: Gauss-Legendre quadrature
+        on panels that are graded geometrically around every member, so members of very different widths are all
+        resolved; relative error about 1e-11. The cost grows with the square of ``M``. Needs ``df`` above one, else nan.
         """
         like = self.components.loc
         check_no_outer_product(y=y, loc=like[0])
@@ -113,8 +113,11 @@ class StudentTMixture(Distribution):
         members, values = self._aligned(y)
         target = values[0].detach().double().cpu().numpy()
         df, loc, scale = (np.broadcast_to(part, values.shape).reshape(len(like), -1) for part in _arrays(members))
-        score = _integrated_crps(df, loc, scale, target.reshape(-1)).reshape(target.shape)
-        return torch.as_tensor(score).to(dtype=like.dtype, device=like.device)
+        score, gaussian = np.empty(target.size), np.isinf(df).all(0)
+        for where, function in ((gaussian, _gaussian_crps), (~gaussian, _integrated_crps)):
+            if where.any():
+                score[where] = function(df[:, where], loc[:, where], scale[:, where], target.reshape(-1)[where])
+        return torch.as_tensor(score.reshape(target.shape)).to(dtype=like.dtype, device=like.device)
 
     def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
         """Samples ``(*sample_shape, *)``, the member drawn anew for each; a ``generator`` spares the global one."""
@@ -158,7 +161,7 @@ def _invert(
             break
         with np.errstate(all="ignore"):
             standardised = (x - loc) / scale
-            excess = special.stdtr(df, standardised).mean(0) - p
+            excess = standard_cdf(df, standardised).mean(0) - p
             high = np.where(excess >= 0.0, x, high)
             low = np.where(excess <= 0.0, x, low)
             slope = (_standard_density(df, standardised) / scale).mean(0)
@@ -173,8 +176,38 @@ def _invert(
 
 def _standard_density(df: _FloatArray, t: _FloatArray) -> _FloatArray:
     """Density of the standard Student-t."""
+    if np.isinf(df).all():
+        gaussian: _FloatArray = np.exp(-0.5 * np.square(t)) / math.sqrt(2.0 * math.pi)
+        return gaussian
     density: _FloatArray = StudentT(torch.as_tensor(df)).log_prob(torch.as_tensor(t)).exp().numpy()
     return density
+
+
+def _gaussian_crps(_: _FloatArray, loc: _FloatArray, scale: _FloatArray, y: _FloatArray) -> _FloatArray:
+    r"""Score of a mixture of Gaussians ``(M, N)`` at targets ``(N,)``.
+
+    .. math:: \frac1M \sum_i A(y - \mu_i, \sigma_i^2) - \frac1{2M^2} \sum_{ij} A(\mu_i - \mu_j, \sigma_i^2 + \sigma_j^2)
+
+    with the mean absolute value :math:`A(\mu, \sigma^2) = \mu(2\Phi(\mu/\sigma) - 1) + 2\sigma\varphi(\mu/\sigma)`
+    of a Gaussian. Source: grimit2006, mixtures of Gaussians. The double sum goes over pairs, some points at a time.
+    """
+    count = len(loc)
+    first, second = np.triu_indices(count, 1)
+    score: _FloatArray = _mean_absolute(y - loc, scale).mean(0) - scale.mean(0) / (count * math.sqrt(math.pi))
+    step = max(1, _CHUNK // max(1, len(first)))
+    for start in range(0, len(y), step):
+        part = slice(start, start + step)
+        gap, width = loc[first, part] - loc[second, part], np.hypot(scale[first, part], scale[second, part])
+        score[part] -= _mean_absolute(gap, width).sum(0) / count**2
+    return score
+
+
+def _mean_absolute(loc: _FloatArray, scale: _FloatArray) -> _FloatArray:
+    """Mean absolute value of a Gaussian."""
+    z = loc / scale
+    bell = math.sqrt(2.0 / math.pi) * np.exp(-0.5 * np.square(z))
+    value: _FloatArray = loc * special.erf(z / math.sqrt(2.0)) + scale * bell
+    return value
 
 
 def _integrated_crps(df: _FloatArray, loc: _FloatArray, scale: _FloatArray, y: _FloatArray) -> _FloatArray:
@@ -198,6 +231,6 @@ def _integrated_crps(df: _FloatArray, loc: _FloatArray, scale: _FloatArray, y: _
         for member in range(len(loc)):
             parameters = (array[member, part, None, None] for array in (df, loc, scale))
             member_df, member_loc, member_scale = parameters
-            error += special.stdtr(member_df, sign * (x - member_loc) / member_scale)
+            error += standard_cdf(member_df, sign * (x - member_loc) / member_scale)
         score[part] = ((error / len(loc)) ** 2 * half * _WEIGHTS).sum((1, 2))
     return np.where((df > 1.0).all(0), score, np.nan)

@@ -17,13 +17,14 @@ from nescio.distributions.gamma import Gamma, check_no_outer_product
 from nescio.distributions.gaussian_gamma import LOG_2PI
 from nescio.distributions.special import log_gamma_half_step
 
-__all__ = ["StudentT", "standard_quantile"]
+__all__ = ["StudentT", "standard_cdf", "standard_quantile"]
 
 
 class StudentT(torch.distributions.StudentT):
     r"""Student-t distribution with ``df`` degrees of freedom, location and scale.
 
-    Paper: eq:student-t.  Shapes: ``df``, ``loc`` and ``scale`` broadcast to ``*``.
+    Paper: eq:student-t.  Shapes: ``df``, ``loc`` and ``scale`` broadcast to ``*``. Where ``df`` is infinite it is the
+    Gaussian, exactly.
 
     ``log_prob``, the variances and the samples can be differentiated; ``cdf``, ``icdf`` and ``crps`` are computed in
     double precision by SciPy and cannot.
@@ -107,16 +108,18 @@ class StudentT(torch.distributions.StudentT):
         single precision: the ratio of Gamma functions is one expression, not a difference.
         """
         check_no_outer_product(value=value, loc=self.loc)
-        half = 0.5 * self.df
-        standardised = (value - self.loc) / self.scale
-        kernel = (half + 0.5) * torch.log1p(standardised.square() / self.df)
-        return log_gamma_half_step(half) - 0.5 * LOG_2PI - self.scale.log() - kernel
+        gaussian = torch.isinf(self.df)
+        df = torch.where(gaussian, 1.0, self.df)  # both branches finite: no nan in the gradient
+        half = 0.5 * df
+        square = ((value - self.loc) / self.scale).square()
+        kernel = torch.where(gaussian, 0.5 * square, (half + 0.5) * torch.log1p(square / df))
+        return torch.where(gaussian, 0.0, log_gamma_half_step(half)) - 0.5 * LOG_2PI - self.scale.log() - kernel
 
     def cdf(self, value: Tensor) -> Tensor:
         """Probability of at most ``value``.  Shapes: ``*`` to ``*``; not differentiable."""
         check_no_outer_product(value=value, loc=self.loc)
         standardised = (value.double() - self.loc.double()) / self.scale.double()
-        return _through_scipy(special.stdtr, self.df, standardised, like=self.loc)
+        return _through_scipy(standard_cdf, self.df, standardised, like=self.loc)
 
     def icdf(self, value: Tensor | float) -> Tensor:
         """Quantile at probability ``value``.  Shapes: ``*`` to ``*``; not differentiable."""
@@ -133,26 +136,31 @@ class StudentT(torch.distributions.StudentT):
         .. math:: \sigma\Bigl[z(2F(z)-1) + 2f(z)\frac{\nu+z^2}{\nu-1}
                   - \frac{2\sqrt\nu}{\nu-1}\frac{B(\frac12,\nu-\frac12)}{B(\frac12,\frac\nu2)^2}\Bigr]
 
+        and at infinite :math:`\nu` its limit :math:`\sigma[z(2F(z)-1) + 2f(z) - \pi^{-1/2}]`.
+
         Source: jordan2019, Appendix A (Student's t).  Shapes: ``*`` to ``*``. Needs ``df`` above one, else nan.
         """
         check_no_outer_product(y=y, loc=self.loc)
         df, scale = self.df.detach().double(), self.scale.detach().double()
         z = (y.detach().double() - self.loc.detach().double()) / scale
-        standard = StudentT(df)
-        below = _through_scipy(special.stdtr, df, z, like=z)
-        density = standard.log_prob(z).exp()
+        below = _through_scipy(standard_cdf, df, z, like=z)
+        density = StudentT(df).log_prob(z).exp()
         beta_ratio = (2.0 * log_gamma_half_step(0.5 * df) - log_gamma_half_step(df - 0.5)).exp()
         spread = df * (df / (df - 0.5)).sqrt() / math.sqrt(math.pi) * beta_ratio
-        score = scale * (z * (2.0 * below - 1.0) + (2.0 * density * (df + z.square()) - spread) / (df - 1.0))
+        heavy = (2.0 * density * (df + z.square()) - spread) / (df - 1.0)
+        rest = torch.where(torch.isinf(df), 2.0 * density - 1.0 / math.sqrt(math.pi), heavy)
+        score = scale * (z * (2.0 * below - 1.0) + rest)
         return torch.where(df > 1.0, score, torch.nan).to(self.loc.dtype)
 
     def rsample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
         """Samples ``(*sample_shape, *)``, differentiable; with a ``generator`` the global one is left alone."""
         shape = self._extended_shape(torch.Size(sample_shape))
         device = self.loc.device if generator is None else generator.device
-        half = (0.5 * self.df).expand(shape).to(device)
+        gaussian = torch.isinf(self.df).expand(shape).to(device)
+        half = torch.where(gaussian, 1.0, (0.5 * self.df).expand(shape).to(device))
         normal = torch.randn(shape, dtype=half.dtype, device=device, generator=generator)
         precision = torch._standard_gamma(half, generator=generator).clamp(min=torch.finfo(half.dtype).tiny) / half
+        precision = torch.where(gaussian, 1.0, precision)
         return self.loc + self.scale * (normal * precision.rsqrt()).to(self.loc.device)
 
     def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
@@ -161,13 +169,30 @@ class StudentT(torch.distributions.StudentT):
             return self.rsample(sample_shape, generator)
 
 
+def standard_cdf(df: NDArray[np.float64], z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distribution function of the standard Student-t; the Gaussian's where ``df`` is infinite."""
+    return _by_kind(special.stdtr, special.ndtr, df, z)
+
+
 def standard_quantile(df: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Quantile of the standard Student-t; SciPy's own says plus infinity at probability zero."""
-    quantile: NDArray[np.float64] = np.where(p == 0.0, -np.inf, special.stdtrit(df, p))
+    quantile: NDArray[np.float64] = np.where(p == 0.0, -np.inf, _by_kind(special.stdtrit, special.ndtri, df, p))
     return quantile
+
+
+def _by_kind(heavy: Any, gaussian: Any, df: NDArray[np.float64], argument: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``heavy(df, argument)`` where ``df`` is finite and ``gaussian(argument)`` elsewhere, neither without need."""
+    infinite = np.isinf(df)
+    if not infinite.any():
+        values: NDArray[np.float64] = heavy(df, argument)
+    elif infinite.all():
+        values = np.broadcast_to(gaussian(argument), np.broadcast_shapes(df.shape, argument.shape))
+    else:
+        values = np.where(infinite, gaussian(argument), heavy(np.where(infinite, 1.0, df), argument))
+    return values
 
 
 def _through_scipy(function: Any, df: Tensor, argument: Tensor, *, like: Tensor) -> Tensor:
     """Evaluate ``function(df, argument)`` in double precision on the host; the result has the type of ``like``."""
     values = function(df.detach().double().cpu().numpy(), argument.detach().double().cpu().numpy())
-    return torch.as_tensor(values).to(dtype=like.dtype, device=like.device)
+    return torch.as_tensor(np.array(values)).to(dtype=like.dtype, device=like.device)
