@@ -75,7 +75,7 @@ def usable_features(X: np.ndarray) -> list[int]:
     """Columns of ``(N, D)`` along which the rows can be cut into thirds at a change of value.
 
     A column is left out if it has fewer than 4 different values; if ties leave no middle part of between a sixth and
-    two thirds of the rows with other values on both sides; if the middle or the rest would be copies of a single row; or
+    two thirds of the rows with other values on both sides; if the middle or the rest would be copies of one row; or
     if its middle part is that of an earlier column, since the same split twice would be counted as two.
     """
     X = _finite_table(X)
