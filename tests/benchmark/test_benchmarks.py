@@ -15,25 +15,6 @@ from nescio.datasets.uci import UCIData
 from nescio.training.steppers import EagerStepper
 
 
-def test_auroc_has_its_known_values_and_takes_infinities_for_large_numbers():
-    low, high = np.array([0.1, 0.2, 0.3]), np.array([0.4, np.inf])
-    assert quality.auroc(low, high) == 1.0
-    assert quality.auroc(high, low) == 0.0
-    assert quality.auroc(low, low) == pytest.approx(0.5)
-
-
-def test_outside_points_are_as_far_as_they_should_be():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(4000, 3)) * [1.0, 2.0, 0.5] + [0.0, 1.0, -2.0]
-    points = quality.outside_points(x, rng)
-    assert np.std(points["near"] - x) == pytest.approx(1.0, rel=0.05)
-    assert np.std(points["far"] - x) == pytest.approx(3.0, rel=0.05)
-    assert np.std(points["very_far"] - x) == pytest.approx(100.0, rel=0.05)
-    half = (x.max(0) - x.min(0)) * x.std(0)
-    assert (np.abs(points["box"] - x.mean(0)) <= half).all()
-    np.testing.assert_allclose(np.abs(points["box"] - x.mean(0)).max(0), half, rtol=0.02)
-
-
 def made_up(name, root=None):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2))

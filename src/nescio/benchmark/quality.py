@@ -16,41 +16,21 @@ from typing import Any
 import numpy as np
 import torch
 from joblib import Parallel, delayed
-from sklearn.metrics import roc_auc_score
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio._random import child_seed
 from nescio._validation import InputError
+from nescio.benchmark.outside_points import box, far, near
 from nescio.benchmark.records import provenance, write_records
 from nescio.datasets.splits import grouped_train_test
 from nescio.datasets.uci import load_uci
+from nescio.metrics import auroc
 
 __all__ = ["DATASETS", "evaluate", "main", "summary"]
 
 DATASETS = ("concrete", "yacht", "ccpp", "energy", "boston", "wine_red")
 METHODS = {"d-vv": DissipativeRegressor, "vv": VariationalVarianceRegressor}
 FAR = 100.0  # standard deviations
-
-
-def outside_points(x: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Four kinds of points off the data, one per test row of standardised ``x (N, D)``.
-
-    ``box`` is the uniform box of the paper's out-of-distribution metric: about the mean of the test rows, its half
-    width the range of a column times its standard deviation.
-    """
-    width = (x.max(0) - x.min(0)) * x.std(0)
-    return {
-        "near": x + rng.normal(size=x.shape),
-        "far": x + 3.0 * rng.normal(size=x.shape),
-        "box": x.mean(0) + rng.uniform(-1.0, 1.0, size=x.shape) * width,
-        "very_far": x + FAR * rng.normal(size=x.shape),
-    }
-
-
-def auroc(inside: np.ndarray, outside: np.ndarray) -> float:
-    """Chance that an outside point scores higher than an inside one; infinities are the largest numbers there are."""
-    scores = np.nan_to_num(np.concatenate([inside, outside]), posinf=np.finfo(np.float64).max)
-    return float(roc_auc_score(np.repeat([0, 1], [len(inside), len(outside)]), scores))
 
 
 def evaluate(dataset: str, method: str, seed: int, **parameters: Any) -> dict[str, Any]:
@@ -78,7 +58,8 @@ def evaluate(dataset: str, method: str, seed: int, **parameters: Any) -> dict[st
         result[f"coverage_{level}"] = float(((lower <= shaped) & (shaped <= upper)).mean())
     result["crps"] = float((prediction.crps(shaped).reshape(y.shape) / scale).mean())
     rng = np.random.default_rng(child_seed(seed, "outside", dataset))
-    points = {name: z * model.x_scale_ + model.x_shift_ for name, z in outside_points(x, rng).items()}
+    off = {"near": near(x, rng), "far": far(x, rng), "box": box(x, rng), "very_far": x + FAR * rng.normal(size=x.shape)}
+    points = {name: z * model.x_scale_ + model.x_shift_ for name, z in off.items()}
     for name in ("near", "far", "box"):
         result[f"auroc_{name}"] = auroc(inside_std, level_std(points[name]))
     result["auroc_near_support"] = auroc(1.0 - inside_support, 1.0 - model.support(points["near"]))
