@@ -39,6 +39,7 @@ def test_a_record_of_quality_has_every_field(monkeypatch, name):
 
 def test_quality_without_data_is_one_sentence(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("NESCIO_DATA", raising=False)
+    monkeypatch.setenv("NESCIO_CACHE", str(tmp_path))
     assert quality.main(["--out", str(tmp_path / "q.json")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "q.json").exists()

@@ -40,12 +40,14 @@ def test_a_table_is_cut_into_features_and_targets(folder, monkeypatch):
     assert data.features == ("a", "b")
     assert data.targets == ("t",)
     monkeypatch.setenv("NESCIO_DATA", str(folder))
+    monkeypatch.setenv("NESCIO_CACHE", str(folder / "cache"))
     assert load_uci("small").name == "small"
     assert uci_names() == ["small"]
 
 
-def test_an_unset_folder_is_told(monkeypatch):
+def test_an_unset_folder_is_told(monkeypatch, tmp_path):
     monkeypatch.delenv("NESCIO_DATA", raising=False)
+    monkeypatch.setenv("NESCIO_CACHE", str(tmp_path))
     with pytest.raises(InputError, match="NESCIO_DATA is not set"):
         load_uci("yacht")
 
@@ -91,5 +93,5 @@ def test_the_real_sets_have_the_shapes_of_the_paper(name, shape):
 
 @needs_data
 def test_every_set_of_the_manifest_can_be_read():
-    for name in uci_names():
+    for name in uci_names(os.environ["NESCIO_DATA"]):
         assert len(load_uci(name).X) > 0

@@ -1,11 +1,11 @@
-"""Numbers in: toy problems with a known truth, the UCI sets, and ways to split rows (numpy only)."""
+"""Numbers in: toy problems with a known truth, the UCI sets, and ways to split rows (no torch)."""
 
 from __future__ import annotations
 
 from nescio.datasets.benchmark_splits import Split, make_splits, usable_features
 from nescio.datasets.splits import blocks, folds, group_rows, grouped_train_test
 from nescio.datasets.toy import ToyData, toy_mean, toy_regression, toy_std, toy_symmetrical, toy_symmetrical_std
-from nescio.datasets.uci import UCIData, load_uci, uci_names
+from nescio.datasets.uci import UCIData, load_uci, uci_names, verify_uci
 
 __all__ = [
     "Split",
@@ -24,4 +24,5 @@ __all__ = [
     "toy_symmetrical_std",
     "uci_names",
     "usable_features",
+    "verify_uci",
 ]
