@@ -21,14 +21,19 @@ EXPECTED_FAILURES = {
     ),
     "check_sample_weight_equivalence_on_sparse_data": "sparse tables are refused",
 }
-STACKS = {"max_steps": 40}
 METHODS = [
     GaussianProcessRegressor(max_rows=60, n_starts=1, max_iterations=8, random_state=0),
 ]
 names = lambda model: type(model).__name__
 
 
-@parametrize_with_checks(METHODS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+def expected_failures(estimator):
+    if isinstance(estimator, GaussianProcessRegressor):  # no batches: copies are weights
+        return {name: why for name, why in EXPECTED_FAILURES.items() if "sparse" in name}
+    return EXPECTED_FAILURES
+
+
+@parametrize_with_checks(METHODS, expected_failed_checks=expected_failures)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_compatible(estimator, check):
     check(estimator)
@@ -48,14 +53,14 @@ def like(model, **changes):
 @pytest.mark.parametrize("method", METHODS, ids=names)
 def test_same_seed_same_fit_pickled_too_and_the_global_generators_are_untouched(method):
     X, y = make_table()
-    before = torch.get_rng_state(), repr(np.random.get_state())
+    before = torch.get_rng_state(), repr(np.random.get_state())  # noqa: NPY002 (it is what is watched)
     first, second = like(method).fit(X, y), like(method).fit(X, y)
     copy = pickle.loads(pickle.dumps(first))
     for other in (second, copy):
         np.testing.assert_array_equal(other.predict_dist(X).std, first.predict_dist(X).std)
         np.testing.assert_array_equal(other.predict(X), first.predict(X))
     assert torch.equal(torch.get_rng_state(), before[0])
-    assert repr(np.random.get_state()) == before[1]
+    assert repr(np.random.get_state()) == before[1]  # noqa: NPY002
 
 
 @pytest.mark.parametrize("method", METHODS, ids=names)
@@ -133,5 +138,5 @@ def test_the_process_returns_to_its_prior_far_away():
     model = GaussianProcessRegressor(random_state=0).fit(X, y)
     mean, std = model.predict(1e6 * X, return_std=True)
     np.testing.assert_allclose(mean, y.mean())
-    np.testing.assert_allclose(std, y.std() * np.sqrt(model.signal_variance_ + model.noise_))
+    np.testing.assert_allclose(std, y.std() * float(np.sqrt(model.signal_variance_ + model.noise_)[0]))
     assert (model.predict(X, return_std=True)[1] < 0.7 * std).all()

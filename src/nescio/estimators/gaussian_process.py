@@ -119,8 +119,8 @@ class ProcessCore:
 class GaussianProcessRegressor(DistributionRegressor):
     """Exact Gaussian process with a length scale per column, noise included; one process per target.
 
-    The mean is zero on standardised targets, the hyper-parameters maximise the marginal likelihood, and the posterior is
-    scikit-learn's. Above ``max_rows`` rows it is fitted to a random subset, which is far weaker than the exact process
+    The mean is zero on standardised targets, the hyper-parameters maximise the marginal likelihood, and the posterior
+    is scikit-learn's. Above ``max_rows`` rows it is fitted to a random subset, which is far weaker than the exact process
     on all of them.
 
     Source: rasmussen2006, Algorithm 2.1.
