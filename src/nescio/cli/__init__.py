@@ -15,6 +15,7 @@ except ModuleNotFoundError:
 
 from typer.core import TyperGroup
 
+from nescio.cli.data import data
 from nescio.cli.demo import demo
 from nescio.cli.fit import fit
 from nescio.cli.predict import predict
@@ -85,6 +86,7 @@ def options(
 app.command()(demo)
 app.command()(fit)
 app.command()(predict)
+app.add_typer(data)
 
 
 def main() -> None:

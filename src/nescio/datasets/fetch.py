@@ -114,6 +114,9 @@ def _download(url: str, folder: Path) -> bytes:
             loader = pooch.HTTPDownloader(progressbar=False, timeout=SECONDS)
             return Path(pooch.retrieve(url, None, "download", place, downloader=loader)).read_bytes()
     except OSError as error:
+        response = getattr(error, "response", None)
+        if response is not None:
+            response.close()  # a refusal leaves its connection open
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"the download failed ({reason}); see to the network and try again.") from None
     finally:

@@ -17,7 +17,7 @@ from nescio.datasets.fetch import cached_entry, fetch
 from nescio.datasets.formats import digest_of
 from nescio.datasets.sources import SOURCES
 
-__all__ = ["UCIData", "load_uci", "uci_names", "verify_uci"]
+__all__ = ["UCIData", "find_uci", "load_uci", "uci_names", "verify_uci"]
 
 
 class UCIData(NamedTuple):
@@ -69,6 +69,11 @@ def load_uci(name: str, root: str | os.PathLike[str] | None = None, *, download:
     if table.shape != (entry["n"], len(features) + len(targets)):
         raise InputError(f"the data file {path} has shape {table.shape}, which its manifest entry does not describe.")
     return UCIData(name, table[:, : len(features)].copy(), table[:, len(features) :].copy(), features, targets)
+
+
+def find_uci(name: str) -> dict[str, Any] | None:
+    """What the manifest or the cache says of a set, with its ``path``; None where it is in neither."""
+    return _entry(name, None, download=False) if name in uci_names() else None
 
 
 def verify_uci(name: str, root: str | os.PathLike[str] | None = None) -> str:
