@@ -7,19 +7,29 @@ import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from nescio._validation import InputError, NumericalError
 from nescio.networks import Parameters
-from nescio.training.sampling import Sampler
+from nescio.training.sampling import Draw
 from nescio.training.steppers import CompiledStepper, EagerStepper, GraphStepper, Losses, Stepper
 
-__all__ = ["Criterion", "Schedule", "Trained", "choose_stepper", "train"]
+__all__ = ["Criterion", "Draws", "Schedule", "Trained", "choose_stepper", "train"]
 
 Criterion = Callable[[Parameters, Tensor], Tensor]
 """(parameters of A models, which of the M they are) -> what is to be small, ``(A,)``."""
+
+
+class Draws(Protocol):
+    """What the loop takes its batches from: a ``Sampler``, or another rule for what a batch is."""
+
+    def take(self, steps: int, models: Tensor) -> list[Draw]:
+        """The next ``steps`` draws for the models that are still in training."""
+        ...
+
 
 COMPILE_FROM = 100_000  # model-steps from which some twenty seconds of compiling pay for themselves
 
@@ -82,7 +92,7 @@ def choose_stepper(mode: bool | str, device: torch.device, model_steps: int) -> 
 def train(
     parameters: Parameters,
     losses: Losses,
-    sampler: Sampler,
+    sampler: Draws,
     schedule: Schedule,
     *,
     criterion: Criterion | None = None,

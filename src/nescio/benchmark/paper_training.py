@@ -1,0 +1,197 @@
+"""The authors' training on our loop: whole epochs, their stopping rule, the last weights, two phases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from nescio._random import child_seed
+from nescio.benchmark.paper_settings import PaperSettings
+from nescio.distributions import Gamma
+from nescio.networks import MLP, ConcentrationRateHead, Parameters
+from nescio.objectives import PointLosses, dissipative_loss, elbo
+from nescio.pseudo_inputs import MixtureDescent
+from nescio.training import Draw, Schedule, train
+
+__all__ = ["EpochSampler", "PaperStack", "posterior", "pseudo_input_pool", "starting_weights"]
+
+HEAD = ConcentrationRateHead()
+MAPS = 3  # the mean, the concentration and the rate are three networks
+
+
+class EpochSampler:
+    """Batches that never span two epochs: the last of an epoch holds what is left.
+
+    ``rows`` and ``pools`` hold, for each model, the places of its rows in the table and of its pseudo-inputs in the
+    common pool; all models have equally many rows. Model m's batches depend on its generator alone.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Tensor],
+        generators: Sequence[torch.Generator],
+        batch_size: int,
+        pools: Sequence[Tensor] | None = None,
+    ) -> None:
+        self._rows, self._generators, self._batch_size, self._pools = rows, generators, batch_size, pools
+        self._waiting: list[list[Tensor]] = [[] for _ in rows]
+        self._left = None if pools is None else [pool[:0] for pool in pools]
+
+    def _next_batch(self, model: int) -> Tensor:
+        if not self._waiting[model]:
+            rows = self._rows[model]
+            order = torch.randperm(len(rows), generator=self._generators[model])
+            self._waiting[model] = list(rows[order].split(self._batch_size))[::-1]
+        return self._waiting[model].pop()
+
+    def _next_pseudo(self, model: int, pools: Sequence[Tensor], left: list[Tensor]) -> Tensor:
+        pool = pools[model]
+        width = min(self._batch_size, *(len(each) for each in pools))
+        if len(left[model]) < width:
+            left[model] = pool[torch.randperm(len(pool), generator=self._generators[model])]
+        taken, left[model] = left[model][:width], left[model][width:]
+        return taken
+
+    def take(self, steps: int, models: Tensor) -> list[Draw]:
+        """The next ``steps`` draws for the models that are still in training."""
+        draws = []
+        for _ in range(steps):
+            rows = torch.stack([self._next_batch(model) for model in models.tolist()])
+            pseudo = None
+            if self._pools is not None and self._left is not None:
+                pseudo = torch.stack([self._next_pseudo(model, self._pools, self._left) for model in models.tolist()])
+            draws.append(Draw(models, rows, None, pseudo))
+        return draws
+
+
+def starting_weights(generator: torch.Generator, n_inputs: int, n_outputs: int, hidden: int) -> Parameters:
+    """Weights ``(1, 3, ...)`` of one trial, drawn as PyTorch draws its linear layers, one network after the other."""
+    maps = []
+    for _ in range(MAPS):
+        layers: Parameters = {}
+        for layer, (fan_in, fan_out) in enumerate(((n_inputs, hidden), (hidden, n_outputs))):
+            bound = fan_in**-0.5
+            layers[f"weight{layer}"] = torch.empty(fan_out, fan_in).uniform_(-bound, bound, generator=generator).T
+            layers[f"bias{layer}"] = torch.empty(1, fan_out).uniform_(-bound, bound, generator=generator)
+        maps.append(layers)
+    return {name: torch.stack([layers[name] for layers in maps]).unsqueeze(0) for name in maps[0]}
+
+
+def pseudo_input_pool(points: Tensor, generator: torch.Generator, settings: PaperSettings, most_batches: int) -> Tensor:
+    """Pseudo-inputs of one trial: a mixture is fitted to each batch of ``points (N, D)`` and walked down.
+
+    Two things differ from their runs: at most ``most_batches`` batches get a mixture (more of them enlarge the pool and
+    leave its law alone), and each fit starts afresh, where theirs started from the batch before.
+    """
+    order = torch.randperm(len(points), generator=generator)
+    placed = []
+    for batch in points[order].split(settings.batch_size)[:most_batches]:
+        seed = int(torch.randint(2**31, (), generator=generator))
+        placement = replace(MixtureDescent.as_run(), seed=seed).fitted(batch)
+        components = len(placement.density.means)  # type: ignore[union-attr]
+        count = placement.pool_multiplier * components * (settings.batch_size // components + 1)
+        placed.append(placement(batch, count, [generator])[0])
+    return torch.cat(placed)
+
+
+def posterior(network: MLP, parameters: Parameters, x: Tensor) -> tuple[Tensor, Gamma]:
+    """Mean ``(M, B, P)`` and posterior of the precision at ``x (M, B, D)``."""
+    raw = network(parameters, x)
+    return raw[:, 0], HEAD(raw[:, 1:])
+
+
+@dataclass(frozen=True)
+class PaperStack:
+    """All trials of one data set and kind of split, standardised each by its own rows.
+
+    ``x (T, D)`` and ``y (T, P)`` hold the tables of all trials one below the other; ``train`` and ``validation`` are
+    places in them, one list per trial; ``start`` is where the three networks of each trial begin.
+    """
+
+    x: Tensor
+    y: Tensor
+    train: list[Tensor]
+    validation: list[Tensor]
+    start: Parameters
+    seeds: list[int]
+    compile: bool | str = False
+
+    def generators(self, purpose: str) -> list[torch.Generator]:
+        """Fresh generators, one per trial: what a phase draws does not depend on the phases before it."""
+        return [torch.Generator().manual_seed(child_seed(seed, "paper", purpose)) for seed in self.seeds]
+
+    def joint_phase(self, settings: PaperSettings) -> Parameters:
+        """VV: mean, concentration and rate trained together on the weighted bound."""
+        network = MLP(self.x.shape[1], self.y.shape[1], (settings.hidden,), settings.activation, maps=MAPS)
+        prior = _prior(settings)
+
+        def losses(parameters: Parameters, draw: Draw) -> PointLosses:
+            loc, q = posterior(network, parameters, self.x[draw.rows])
+            return dissipative_loss(self.y[draw.rows], loc, q, prior, None, None, kl_weight=settings.kl_weight)
+
+        def criterion(parameters: Parameters, models: Tensor) -> Tensor:
+            rows = torch.stack(self.validation)[models]
+            loc, q = posterior(network, parameters, self.x[rows])
+            return -elbo(self.y[rows], loc, q, prior).mean((1, 2))
+
+        sampler = EpochSampler(self.train, self.generators("joint"), settings.batch_size)
+        schedule = self._schedule(settings)
+        return train(self.start, losses, sampler, schedule, criterion=criterion, compile=self.compile).parameters
+
+    def second_phase(self, settings: PaperSettings, trained: Parameters, pools: list[Tensor]) -> Parameters:
+        """d-VV after VV: the mean stays as it is; concentration and rate begin again, with pseudo-inputs."""
+        network = MLP(self.x.shape[1], self.y.shape[1], (settings.hidden,), settings.activation, maps=MAPS)
+        precision = MLP(self.x.shape[1], self.y.shape[1], (settings.hidden,), settings.activation, maps=MAPS - 1)
+        prior = _prior(settings)
+        rest = self.y.new_zeros(self.y.shape)  # what the frozen mean leaves of the targets
+        for model in range(len(self.train)):
+            rows = torch.cat([self.train[model], self.validation[model]])
+            own = {name: value[model : model + 1] for name, value in trained.items()}
+            with torch.no_grad():
+                rest[rows] = self.y[rows] - posterior(network, own, self.x[None, rows])[0][0]
+        pool, sizes = torch.cat(pools), [len(each) for each in pools]
+        places = list(torch.arange(len(pool)).split(sizes))
+        weight = settings.pseudo_weight or 0.0
+
+        def losses(parameters: Parameters, draw: Draw) -> PointLosses:
+            y, outside = rest[draw.rows], pool[draw.pseudo]
+            q = HEAD(precision(parameters, torch.cat([self.x[draw.rows], outside], dim=1)))
+            seen = y.shape[1]
+            q_in = Gamma(q.concentration[:, :seen], q.rate[:, :seen])
+            q_out = Gamma(q.concentration[:, seen:], q.rate[:, seen:])
+            still = torch.zeros_like(y)
+            kl_weight = settings.kl_weight
+            return dissipative_loss(y, still, q_in, prior, q_out, prior, kl_weight=kl_weight, pseudo_weight=weight)
+
+        def criterion(parameters: Parameters, models: Tensor) -> Tensor:
+            rows = torch.stack(self.validation)[models]
+            y = rest[rows]
+            return -elbo(y, torch.zeros_like(y), HEAD(precision(parameters, self.x[rows])), prior).mean((1, 2))
+
+        start = {name: value[:, 1:] for name, value in self.start.items()}
+        sampler = EpochSampler(self.train, self.generators("second"), settings.batch_size, places)
+        schedule = self._schedule(settings)
+        second = train(start, losses, sampler, schedule, criterion=criterion, compile=self.compile).parameters
+        return {name: torch.cat([trained[name][:, :1], second[name]], dim=1) for name in trained}
+
+    def _schedule(self, settings: PaperSettings) -> Schedule:
+        """Their stopping rule in steps: 50 checks without a better bound end a trial; the last weights are kept."""
+        rows = len(self.train[0])
+        epoch = settings.steps_per_epoch(rows)
+        check = settings.check_epochs * epoch
+        return Schedule(
+            max_steps=settings.max_epochs(rows) * epoch,
+            batch_size=settings.batch_size,
+            learning_rate=settings.learning_rate,
+            final_fraction=1.0,
+            check_every=check,
+            patience=settings.patience_checks * check,
+            keep="last",
+        )
+
+
+def _prior(settings: PaperSettings) -> Gamma:
+    return Gamma(torch.tensor(settings.prior_concentration), torch.tensor(settings.prior_rate))
