@@ -1,0 +1,57 @@
+"""Every method of the comparison by its name: one line each, imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from nescio._validation import InputError, join_names
+from nescio.estimators.base import DistributionRegressor
+
+__all__ = ["make_method"]
+
+
+def _estimator(module: str, name: str, **parameters: Any) -> Callable[[int], Any]:
+    def make(seed: int) -> Any:
+        estimator = getattr(import_module(f"nescio.estimators.{module}"), name)
+        values = {key: value(seed) if callable(value) else value for key, value in parameters.items()}
+        return estimator(**values, random_state=seed)
+
+    return make
+
+
+_D_VV = _estimator("dissipative", "DissipativeRegressor")
+_METHODS = {
+    "d-vv": _D_VV,
+    "d-vv-one-prior": _estimator("dissipative", "DissipativeRegressor", outside_prior="inside", anchor=False),
+    "vv": _estimator("variational_variance", "VariationalVarianceRegressor"),
+    "vv-no-prior": _estimator("variational_variance", "VariationalVarianceRegressor", prior=None),
+    "vv-vbem": _estimator("vbem", "VBEMRegressor"),
+    "mean-variance": _estimator("mean_variance", "MeanVarianceRegressor"),
+    "beta-nll": _estimator("mean_variance", "MeanVarianceRegressor", beta=0.5),  # the value its paper recommends
+    "deep-ensemble": _estimator("ensemble", "DeepEnsembleRegressor"),
+    "d-vv-ensemble": _estimator("ensemble", "DeepEnsembleRegressor", member=_D_VV),
+    "mc-dropout": _estimator("dropout", "MCDropoutRegressor"),
+    "skafte": _estimator("reliable", "ReliableVarianceRegressor"),
+    "ncp": _estimator("noise_contrastive", "NoiseContrastiveRegressor"),
+    "bbb": _estimator("bayes_by_backprop", "BayesByBackpropRegressor"),
+    "gp": _estimator("gaussian_process", "GaussianProcessRegressor"),
+    "evidential": _estimator("evidential", "EvidentialRegressor"),
+    "faithful": _estimator("faithful", "FaithfulRegressor"),
+    "pseudo-count": _estimator("pseudo_count", "PseudoCountRegressor"),
+    "ngboost": _estimator("natural_boosting", "NaturalBoostingRegressor"),
+}
+
+
+def make_method(name: str, *, seed: int) -> DistributionRegressor:
+    """An estimator that has not been fitted, with the settings of protocol sound."""
+    if name not in _METHODS:
+        raise InputError(f"name must be one of {join_names(_METHODS, 20)}; got '{name}'.")
+    try:
+        return _METHODS[name](seed)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the method '{name}' needs {error.name}, which is not installed; add the extra that has it "
+            "(pip install 'nescio[peers]') or leave the method out."
+        ) from error

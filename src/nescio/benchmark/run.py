@@ -1,0 +1,125 @@
+"""A plan carried out: what is missing is run, what is finished is stored at once, what fails is told and left."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tqdm import tqdm
+
+from nescio.benchmark.engines import Engine, open_engine
+from nescio.benchmark.plan import Stack
+from nescio.benchmark.stack import Outcome, run_stack
+from nescio.benchmark.store import Failure, Store
+
+__all__ = ["Summary", "missing_stacks", "run_plan"]
+
+
+class Summary(NamedTuple):
+    """How a run went: trials measured and failed now, trials that were there before, and where the time went."""
+
+    measured: int
+    failed: int
+    there: int
+    seconds: float
+    shares: dict[str, float]  # method -> share of the workers' time, the largest first
+
+
+def missing_stacks(stacks: Sequence[Stack], store: Store) -> list[Stack]:
+    """Stacks of which any task has no records; they are run whole, as they would have been in one go."""
+    done = store.done()
+    return [stack for stack in stacks if not done.issuperset(stack.tasks)]
+
+
+def run_plan(
+    stacks: Sequence[Stack],
+    store: Store,
+    *,
+    execute: Callable[[Stack], Outcome] = run_stack,
+    engine: str = "local",
+    jobs: int = 2,
+    address: str | None = None,
+) -> Summary:
+    """Run the stacks that are missing in the store, with a progress bar where there is a terminal."""
+    began = time.perf_counter()
+    missing = missing_stacks(stacks, store)
+    there = sum(len(stack.tasks) for stack in stacks) - sum(len(stack.tasks) for stack in missing)
+    spent: dict[str, float] = {}
+    counts: Counter[str] = Counter()
+    total = sum(len(stack.tasks) for stack in missing)
+    with tqdm(total=total, unit="trial", smoothing=0.0, disable=None if total else True) as bar:
+
+        def finish(stack: Stack, outcome: Outcome) -> None:
+            store.add(outcome.measurements, outcome.failures)
+            for measurement in outcome.measurements:
+                spent[measurement.task.method] = spent.get(measurement.task.method, 0.0) + measurement.seconds
+            counts.update(measured=len(outcome.measurements), failed=len(outcome.failures))
+            bar.set_postfix_str(f"{stack.tasks[0].dataset}, {counts['failed']} failed")
+            bar.update(len(stack.tasks))
+
+        if missing:
+            with open_engine(engine, jobs, address) as pool:
+                _carry_out(missing, pool, execute, finish)
+    whole = sum(spent.values()) or 1.0
+    shares = {method: spent[method] / whole for method in sorted(spent, key=lambda name: -spent[name])}
+    return Summary(counts["measured"], counts["failed"], there, time.perf_counter() - began, shares)
+
+
+def _carry_out(
+    stacks: Sequence[Stack],
+    pool: Engine,
+    execute: Callable[[Stack], Outcome],
+    finish: Callable[[Stack, Outcome], None],
+) -> None:
+    """Run all stacks, whatever becomes of single workers.
+
+    A worker that dies takes the whole pool with it, and its stack cannot be told from those beside it. So the rest is
+    tried again; where that gets nowhere, one stack at a time, to find the one that no worker survives.
+    """
+    left = list(stacks)
+    while left:
+        unfinished, broken = _attempt(left, pool, execute, finish)
+        if broken is not None and len(unfinished) == len(left):
+            unfinished = _find_culprit(unfinished, pool, execute, finish)
+        left = unfinished
+
+
+def _attempt(
+    stacks: Sequence[Stack],
+    pool: Engine,
+    execute: Callable[[Stack], Outcome],
+    finish: Callable[[Stack, Outcome], None],
+) -> tuple[list[Stack], Exception | None]:
+    """Run the stacks until all are finished or the pool breaks; those that are left, and what broke it."""
+    left = dict(enumerate(stacks))
+    results = pool(execute, stacks)
+    while True:
+        try:
+            number, outcome = next(results)
+        except StopIteration:
+            return [], None
+        except Exception as error:
+            return list(left.values()), error
+        finish(left.pop(number), outcome)
+
+
+def _find_culprit(
+    stacks: Sequence[Stack],
+    pool: Engine,
+    execute: Callable[[Stack], Outcome],
+    finish: Callable[[Stack, Outcome], None],
+) -> list[Stack]:
+    """Run one stack after the other up to the first that breaks the pool, and that one task by task."""
+    for position, stack in enumerate(stacks):
+        if _attempt([stack], pool, execute, finish)[1] is None:
+            continue
+        alone = stack.tasks[0].protocol == "paper"  # its trials are run by one function, all of them
+        for part in [stack] if alone else [Stack((task,)) for task in stack.tasks]:
+            broken = _attempt([part], pool, execute, finish)[1]
+            if broken is not None:
+                words = f"the worker died ({type(broken).__name__}: {' '.join(str(broken).split())[:200]})"
+                finish(part, Outcome([], [Failure(task, words) for task in part.tasks]))
+        return list(stacks[position + 1 :])
+    return []

@@ -1,0 +1,125 @@
+"""One stack of a plan in one worker: fit together, measure each, and give up on no more than what fails."""
+
+from __future__ import annotations
+
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from threadpoolctl import threadpool_limits
+
+from nescio.benchmark.evaluate import evaluate
+from nescio.benchmark.methods import make_method
+from nescio.benchmark.names import FAMILY
+from nescio.benchmark.plan import TRIALS, Request, Stack, Table, Task, task_seed
+from nescio.benchmark.store import Failure, Measurement
+from nescio.datasets.benchmark_splits import Split, make_splits
+from nescio.datasets.uci import UCIData, load_uci
+from nescio.estimators.together import fit_family, fit_stack
+
+__all__ = ["Outcome", "describe", "run_stack"]
+
+
+class Outcome(NamedTuple):
+    """What came of a stack."""
+
+    measurements: list[Measurement]
+    failures: list[Failure]
+
+
+def describe(request: Request) -> dict[str, Table]:
+    """Rows and numbers of trials of the data sets of a request; refuses sets that are not there."""
+    tables = {}
+    for dataset in request.datasets:
+        data = load_uci(dataset)
+        there = {
+            kind: len(make_splits(data.X, kind, protocol=request.protocol, trials=TRIALS[request.protocol][kind]))
+            for kind in request.kinds
+        }
+        tables[dataset] = Table(len(data.X), {kind: request.trials_of(kind, count) for kind, count in there.items()})
+    return tables
+
+
+def run_stack(stack: Stack) -> Outcome:
+    """Run the tasks of a stack together and, where that fails, one by one. It raises nothing but an interrupt."""
+    with _quiet_worker():
+        try:
+            return Outcome(_together(stack.tasks), [])
+        except Exception as error:
+            if len(stack.tasks) == 1 or stack.tasks[0].protocol == "paper":
+                return Outcome([], [Failure(task, _words(error)) for task in stack.tasks])
+        outcome = Outcome([], [])
+        for task in stack.tasks:
+            try:
+                outcome.measurements.extend(_together([task]))
+            except Exception as error:
+                outcome.failures.append(Failure(task, _words(error)))
+        return outcome
+
+
+@contextmanager
+def _quiet_worker() -> Iterator[None]:
+    """One thread, since two on a shared core are slower than one; and no warnings across the progress bar."""
+    torch.set_num_threads(1)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _words(error: Exception) -> str:
+    """The error and the place it came from, on one line."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{last.name}, line {last.lineno} of {last.filename.rpartition('/')[2]}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())} (in {place})"
+
+
+_load = lru_cache(maxsize=1)(load_uci)
+
+
+def _together(tasks: Sequence[Task]) -> list[Measurement]:
+    data = _load(tasks[0].dataset)
+    if tasks[0].protocol == "paper":
+        return _paper(tasks, data)
+    kind = tasks[0].kind
+    trials = (
+        max(TRIALS["sound"][kind], *(task.trial + 1 for task in tasks)) if kind == "standard" else TRIALS["sound"][kind]
+    )
+    splits = {split.trial: split for split in make_splits(data.X, kind, protocol="sound", trials=trials)}
+    began = time.perf_counter()
+    models = [make_method(task.method, seed=task_seed(task)) for task in tasks]
+    if all(task.method in FAMILY for task in tasks):
+        fitted = fit_family(models, *_rows(data, splits[tasks[0].trial]))
+    else:
+        fitted = fit_stack(models, [_rows(data, splits[task.trial]) for task in tasks])
+    share = (time.perf_counter() - began) / len(tasks)
+    measurements = []
+    for task, model in zip(tasks, fitted, strict=True):
+        began = time.perf_counter()
+        values = [*evaluate(model, data, splits[task.trial], task_seed(task)), ("all", "seconds", share)]
+        measurements.append(Measurement(task, values, share + time.perf_counter() - began))
+    return measurements
+
+
+def _rows(data: UCIData, split: Split) -> tuple:
+    targets = data.y if data.y.shape[1] > 1 else data.y[:, 0]
+    return data.X[split.train], targets[split.train]
+
+
+def _paper(tasks: Sequence[Task], data: UCIData) -> list[Measurement]:
+    from nescio.benchmark.paper import run_paper
+
+    began = time.perf_counter()
+    rows = run_paper(data, tasks[0].kind, tasks[0].method, len(tasks))
+    share = (time.perf_counter() - began) / len(tasks)
+    values: dict[int, list[tuple[str, str, float]]] = {task.trial: [] for task in tasks}
+    for row in rows:
+        values[row["trial"]].append((row["region"], row["metric"], float(row["value"])))
+    for found in values.values():
+        if not any(metric == "seconds" for _, metric, _ in found):
+            found.append(("all", "seconds", share))
+    return [Measurement(task, values[task.trial], share) for task in tasks]
