@@ -52,7 +52,8 @@ def main() -> None:
     from nescio.benchmark.store import Store
 
     path, log, pause, *engine = sys.argv[1:]
-    options = dict(zip(("engine", "address"), engine, strict=False)) | {"jobs": int(os.environ.get("MADE_UP_JOBS", "2"))}
+    options = dict(zip(("engine", "address"), engine, strict=False))
+    options["jobs"] = int(os.environ.get("MADE_UP_JOBS", "2"))
     methods = tuple(os.environ.get("MADE_UP_METHODS", "d-vv,vv,gp").split(","))
     with Store(Path(path), create=True) as store:
         summary = run_plan(plan(methods), store, execute=partial(measure, log=log, pause=float(pause)), **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 import platform
@@ -52,12 +53,13 @@ def _processor() -> str:
 
 
 def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write records as CSV; a crash leaves the old file whole."""
+    """Write records as CSV, packed where the name ends in ``.gz``; a crash leaves the old file whole."""
     rows = [dict(record) for record in records]
     path.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fieldnames=list(rows[0]))
     writer.writeheader()
     writer.writerows(rows)
+    content = text.getvalue().encode()
     with written_beside(path) as file:
-        file.write(text.getvalue().encode())
+        file.write(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
