@@ -11,7 +11,16 @@ from torch import nn
 from nescio._random import generators
 from nescio._validation import InputError
 from nescio.distributions import Gamma
-from nescio.networks import ACTIVATIONS, MLP, Anchor, ConcentrationRateHead, ModuleStack, VarianceShapeHead, make_head
+from nescio.networks import (
+    ACTIVATIONS,
+    MLP,
+    Anchor,
+    ConcentrationRateHead,
+    ModuleStack,
+    VarianceShapeHead,
+    make_head,
+    mlp,
+)
 
 
 def plain_forward(parameters, x, model, which, layers, activation):
@@ -176,3 +185,28 @@ def test_a_gain_widens_the_first_layer_alone():
     plain, wide = (MLP(4, 1, (5, 5), gain=gain).initialise(generators(0, "t", 1)) for gain in (1.0, 3.0))
     torch.testing.assert_close(wide["weight0"], 3.0 * plain["weight0"])
     assert torch.equal(wide["weight1"], plain["weight1"])
+
+
+@pytest.mark.parametrize("rows", [3, 40])
+@pytest.mark.parametrize("hidden", [(6,), (5, 4)])
+def test_layers_by_hand_have_the_gradients_of_plain_operations(rows, hidden, monkeypatch):
+    monkeypatch.setattr(mlp, "MANY", 400)  # the narrow batch sums its last layer, the wide one multiplies it
+    network = MLP(3, 1, hidden, "tanh", maps=2)
+    streams = [torch.Generator().manual_seed(seed) for seed in (1, 2)]
+    start = {name: value.double() for name, value in network.initialise(streams).items()}
+    x = torch.randn(2, rows, 3, generator=torch.Generator().manual_seed(3)).double()
+
+    def plain(parameters):
+        inner = x.unsqueeze(1)
+        for layer in range(len(hidden) + 1):
+            inner = inner @ parameters[f"weight{layer}"] + parameters[f"bias{layer}"]
+            inner = torch.tanh(inner) if layer < len(hidden) else inner
+        return inner
+
+    found, expected = [], []
+    for call, gradients in ((lambda p: network(p, x), found), (plain, expected)):
+        leaves = {name: value.clone().requires_grad_() for name, value in start.items()}
+        out = call(leaves)
+        gradients += [out.detach(), *torch.autograd.grad(out.square().sum(), list(leaves.values()))]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)

@@ -28,7 +28,7 @@ from nescio.benchmark.records import provenance, write_records
 from nescio.distributions import Gamma
 from nescio.estimators.core import CHUNK
 from nescio.networks import MLP, ConcentrationRateHead, Parameters
-from nescio.objectives import PointLosses, dissipative_loss
+from nescio.objectives import PointLosses, joint_dissipative_loss
 from nescio.training import Draw, Sampler, Table
 from nescio.training.steppers import CompiledStepper, EagerStepper, Stepper
 
@@ -118,11 +118,8 @@ def stacked_loop(net: str, models: int, stepper_class: type[Stepper]) -> Turn:
     def losses(parameters: Parameters, draw: Draw) -> PointLosses:
         inputs, targets = table.gather(draw)
         q = head(precision(part(parameters, "precision/"), torch.cat([inputs, pool[draw.pseudo]], dim=1)))
-        rows = inputs.shape[1]
-        inside = Gamma(q.concentration[:, :rows], q.rate[:, :rows])
-        outside = Gamma(q.concentration[:, rows:], q.rate[:, rows:])
         loc = mean(part(parameters, "mean/"), inputs)[:, 0]
-        return dissipative_loss(targets, loc, inside, prior, outside, prior, kl_weight=0.5)
+        return joint_dissipative_loss(targets, loc, q, prior, kl_weight=0.5)
 
     sampler = Sampler([torch.arange(ROWS)] * models, streams, BATCH, pool_size=ROWS)
     stepper = stepper_class(start, losses)

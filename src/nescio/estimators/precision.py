@@ -14,7 +14,7 @@ from nescio._random import child_seed, generators
 from nescio.distributions import Gamma, StudentT, gamma_kl
 from nescio.estimators.means import hold_out, padded
 from nescio.networks import Head, Network, Parameters
-from nescio.objectives import PointLosses, dissipative_loss
+from nescio.objectives import PointLosses, dissipative_loss, join_priors, joint_dissipative_loss
 from nescio.training import Draw, Sampler, Schedule, Table, train
 
 __all__ = ["CANDIDATES", "Pilot", "PseudoInputs", "fit_pilot", "fit_precision", "prior_for", "stacked_prior"]
@@ -101,25 +101,31 @@ def fit_precision(
     def losses(parameters: Parameters, draw: Draw) -> PointLosses:
         inputs, targets = table.gather(draw)
         inside = Gamma(prior_shape[draw.models], prior_rate[draw.models])
-        q = posterior(parameters, draw.models, inputs)
         zero = torch.zeros_like(targets)
         if pool is None or draw.pseudo is None:
+            q = posterior(parameters, draw.models, inputs)
             return dissipative_loss(targets, zero, q, inside, None, None, kl_weight=kl_weight[draw.models])
         chosen = draw.pseudo
         if pool.select is not None:
             with torch.no_grad():
                 kl = gamma_kl(*at_pseudo_inputs(parameters, draw.models, chosen)).sum(-1)
             chosen = pool.select(kl)
-        outside = at_pseudo_inputs(parameters, draw.models, chosen)
-        return dissipative_loss(
-            targets, zero, q, inside, *outside, kl_weight=kl_weight[draw.models], pseudo_weight=pool.weight
+        points = pool.points[draw.models.unsqueeze(1), chosen]
+        q = posterior(parameters, draw.models, torch.cat([inputs, points], dim=1))
+        outside = pool.prior_at(draw.models, chosen)
+        prior = join_priors(inside, outside, targets.shape, outside.concentration.shape)
+        return joint_dissipative_loss(
+            targets, zero, q, prior, kl_weight=kl_weight[draw.models], pseudo_weight=pool.weight
         )
 
     def towards_priors(parameters: Parameters, draw: Draw) -> PointLosses:
-        inputs, _ = table.gather(draw)
-        q, prior = at_pseudo_inputs(parameters, draw.models, draw.pseudo)  # type: ignore[arg-type]
-        inside = gamma_kl(posterior(parameters, draw.models, inputs), head(offset[draw.models]))
-        return PointLosses(inside.sum(-1), gamma_kl(q, prior).sum(-1))
+        inputs, targets = table.gather(draw)
+        points = pool.points[draw.models.unsqueeze(1), draw.pseudo]  # type: ignore[union-attr]
+        outside = pool.prior_at(draw.models, draw.pseudo)  # type: ignore[union-attr, arg-type]
+        prior = join_priors(head(offset[draw.models]), outside, targets.shape, outside.concentration.shape)
+        q = posterior(parameters, draw.models, torch.cat([inputs, points], dim=1))
+        inside, beyond = gamma_kl(q, prior).sum(-1).split([inputs.shape[1], points.shape[1]], dim=1)
+        return PointLosses(inside, beyond)
 
     def criterion(parameters: Parameters, models: Tensor) -> Tensor:
         inputs, targets = table.whole(models, places[models])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,43 @@ from nescio._validation import check_integer, check_one_of, check_positive
 from nescio.networks.stack import Parameters
 
 __all__ = ["ACTIVATIONS", "MLP"]
+
+
+class _TanhLayer(torch.autograd.Function):
+    """``tanh(hidden @ weight + bias)`` as ``2 sigmoid(2 z) - 1``, in place: a third of the time of two operations.
+
+    The absolute error is one rounding of 1.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, bias: Tensor, hidden: Tensor, weight: Tensor) -> Tensor:
+        value = torch.baddbmm(bias, hidden, weight, beta=2, alpha=2).sigmoid_().mul_(2.0).sub_(1.0)
+        ctx.save_for_backward(hidden, weight, value)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        hidden, weight, value = ctx.saved_tensors
+        inner = torch.ops.aten.tanh_backward(gradient, value)
+        to_hidden = torch.bmm(inner, weight.transpose(1, 2)) if ctx.needs_input_grad[1] else None
+        return inner.sum(1, keepdim=True), to_hidden, torch.bmm(hidden.transpose(1, 2), inner)
+
+
+class _Column(torch.autograd.Function):
+    """``hidden @ weight`` where the weight is a single column: as products with rows, which are five times as fast."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(hidden, weight)
+        return torch.bmm(weight.transpose(1, 2), hidden.transpose(1, 2)).transpose(1, 2)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        hidden, weight = ctx.saved_tensors
+        return gradient * weight.transpose(1, 2), torch.bmm(gradient.transpose(1, 2), hidden).transpose(1, 2)
+
+
+MANY = 200_000  # hidden values of a layer from which the by-hand column product gains more than its call costs
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -86,7 +124,29 @@ class MLP:
         for layer in range(last + 1):
             weight = parameters[f"weight{layer}"].flatten(0, 1)
             bias = parameters[f"bias{layer}"].flatten(0, 1)
-            hidden = torch.baddbmm(bias, hidden, weight)
             if layer < last:
-                hidden = self._activation(hidden)
+                hidden = self._layer(bias, hidden, weight)
+            elif weight.shape[-1] == 1 and x.device.type == "cpu" and torch.is_grad_enabled():
+                hidden = _column(hidden, weight) + bias
+            else:
+                hidden = torch.baddbmm(bias, hidden, weight)
         return hidden.view(models, self._maps, rows, -1)
+
+    def _layer(self, bias: Tensor, hidden: Tensor, weight: Tensor) -> Tensor:
+        if self._activation is not torch.tanh or hidden.device.type != "cpu":
+            return self._activation(torch.baddbmm(bias, hidden, weight))
+        if torch.compiler.is_compiling():
+            return 2.0 * torch.sigmoid(2.0 * torch.baddbmm(bias, hidden, weight)) - 1.0
+        value: Tensor = _TanhLayer.apply(bias, hidden, weight)  # type: ignore[no-untyped-call]
+        return value
+
+
+def _column(hidden: Tensor, weight: Tensor) -> Tensor:
+    """``hidden @ weight`` for a weight of one column, which a batched product is slow at.
+
+    These forms may round a row differently in another place of the batch: they are for training.
+    """
+    if torch.compiler.is_compiling() or hidden.numel() < MANY:
+        return (hidden * weight.transpose(1, 2)).sum(-1, keepdim=True)
+    product: Tensor = _Column.apply(hidden, weight)  # type: ignore[no-untyped-call]
+    return product

@@ -8,7 +8,14 @@ from nescio.objectives.priors import (
     prior_from_residuals,
     toy_prior,
 )
-from nescio.objectives.regression import PointLosses, dissipative_loss, elbo, variational_loss
+from nescio.objectives.regression import (
+    PointLosses,
+    dissipative_loss,
+    elbo,
+    join_priors,
+    joint_dissipative_loss,
+    variational_loss,
+)
 
 __all__ = [
     "PointLosses",
@@ -17,6 +24,8 @@ __all__ = [
     "dissipative_loss",
     "elbo",
     "graded_prior",
+    "join_priors",
+    "joint_dissipative_loss",
     "prior_from_level",
     "prior_from_residuals",
     "toy_prior",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from nescio.distributions import Gamma, expected_log_prob, gamma_kl
+from nescio.objectives.closed_form import FEW, joint_terms
 
-__all__ = ["PointLosses", "dissipative_loss", "elbo", "variational_loss"]
+__all__ = ["PointLosses", "dissipative_loss", "elbo", "join_priors", "joint_dissipative_loss", "variational_loss"]
 
 
 class PointLosses(NamedTuple):
@@ -70,3 +72,50 @@ def dissipative_loss(
     if q_pseudo is None or outside_prior is None:
         return PointLosses(inside)
     return PointLosses(inside, (pseudo_weight * gamma_kl(q_pseudo, outside_prior)).sum(-1))
+
+
+def joint_dissipative_loss(
+    y: Tensor,
+    loc: Tensor,
+    q: Gamma,
+    prior: Gamma,
+    *,
+    kl_weight: Tensor | float = 1.0,
+    pseudo_weight: Tensor | float = 1.0,
+) -> PointLosses:
+    """:func:`dissipative_loss` where one posterior holds the rows and, below them, the pseudo-inputs.
+
+    Paper: eq:dissipative_loss_expanded.  Shapes: ``y``, ``loc`` ``(..., B, P)``; ``q`` ``(..., B + K, P)``, to which
+    ``prior`` broadcasts. One forward pass and one divergence: a step of a small model costs as many operations as it
+    has, however short they are. Such a step on a CPU has its gradient in closed form, which ``torch.func`` cannot
+    transform: there, use :func:`dissipative_loss`.
+    """
+    rows = y.shape[-2]
+    if _is_small_step(y, q, prior):
+        parts = (q.concentration, q.rate, prior.concentration, prior.rate)
+        inside, outside = joint_terms(y, loc, *parts, kl_weight, pseudo_weight)
+        return PointLosses(inside.sum(-1), outside.sum(-1))
+    kl = gamma_kl(q, prior)
+    at_data = Gamma(q.concentration[..., :rows, :], q.rate[..., :rows, :])
+    inside = kl_weight * kl[..., :rows, :] - expected_log_prob(y, loc, at_data)
+    return PointLosses(inside.sum(-1), (pseudo_weight * kl[..., rows:, :]).sum(-1))
+
+
+def _is_small_step(y: Tensor, q: Gamma, prior: Gamma) -> bool:
+    return (
+        q.concentration.numel() <= FEW
+        and q.concentration.dtype == torch.float32
+        and q.concentration.device.type == "cpu"
+        and not torch.compiler.is_compiling()
+        and not (y.requires_grad or prior.concentration.requires_grad or prior.rate.requires_grad)
+    )
+
+
+def join_priors(inside: Gamma, outside: Gamma, rows: torch.Size, pseudo: torch.Size) -> Gamma:
+    """The inside prior at ``rows (..., B, P)`` and below it the outside prior at ``pseudo (..., K, P)``."""
+    pairs = zip(_parts(inside), _parts(outside), strict=True)
+    return Gamma(*(torch.cat([one.expand(rows), other.expand(pseudo)], dim=-2) for one, other in pairs))
+
+
+def _parts(gamma: Gamma) -> tuple[Tensor, Tensor]:
+    return gamma.concentration, gamma.rate

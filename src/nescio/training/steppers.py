@@ -75,8 +75,9 @@ class EagerStepper:
         values = torch.empty(0)
         for draw, rate in zip(draws, learning_rates, strict=True):
             values = per_model(self._losses(self.parameters, draw), draw.weights)
-            self._optimiser.zero_grad(set_to_none=True)
-            values.sum().backward()  # type: ignore[no-untyped-call]
+            leaves = list(self.parameters.values())
+            for leaf, gradient in zip(leaves, torch.autograd.grad(values.sum(), leaves), strict=True):
+                leaf.grad = gradient
             self._optimiser.param_groups[0]["lr"] = rate
             self._optimiser.step()
         return values.detach()
