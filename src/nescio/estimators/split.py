@@ -33,6 +33,7 @@ GAIN = 3.0  # of the precision networks' first layer, so that the variance can r
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
 MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
+PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 1.0, 2.0  # in units of max_steps, the length of the means' training
 NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
 
@@ -113,14 +114,16 @@ class SplitTrainingRegressor(PrecisionRegressor):
             float(self.learning_rate),
             check_every=min(50, steps),
         )
-        pilot_steps = max(1, steps // 2)
+        pilot_steps, warm_steps, precision_steps = (
+            max(1, round(part * steps)) for part in (PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS)
+        )
 
         own_modules = self.mean_network is not None or self.precision_network is not None
         scope = seeded_scope(child_seed(seed, "modules"), device) if own_modules else nullcontext()
         with (
             scope,
             tqdm(
-                total=(4 if self._warms_up() else 3) * steps + pilot_steps,
+                total=steps + pilot_steps + precision_steps + (warm_steps if self._warms_up() else 0),
                 desc="mean",
                 disable=None if self.verbose else True,
             ) as bar,
@@ -177,12 +180,12 @@ class SplitTrainingRegressor(PrecisionRegressor):
                 means.validation,
                 precision_network,
                 head,
-                replace(schedule, max_steps=2 * steps),
+                replace(schedule, max_steps=precision_steps),
                 inside_prior=prior,
                 kl_weight=weight,
                 offset=offset,
                 pseudo=None if outside is None else outside.pseudo,
-                warm_up=schedule,
+                warm_up=replace(schedule, max_steps=warm_steps, check_every=min(50, warm_steps)),
                 streams=generators(seed, "precision", members),
                 **common,
             )
