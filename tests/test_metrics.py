@@ -297,6 +297,8 @@ def test_detection_has_its_known_values_and_depends_on_ranks_alone():
     assert (metrics.auroc(low, high), metrics.fpr95(low, high)) == (1.0, 0.0)
     assert (metrics.auroc(high, low), metrics.fpr95(high, low)) == (0.0, 1.0)
     assert metrics.auroc(low, low) == 0.5
+    twenty = np.arange(20.0)  # 19 of 20 are 95 %: the threshold is 1, and 0 may be missed
+    assert metrics.fpr95(np.array([0.0, 0.5, 0.9, 1.0]), twenty) == 0.25
     rng = np.random.default_rng(9)
     inside, outside = rng.normal(size=60), rng.normal(1.0, 1.0, 45)
     assert metrics.auroc(np.exp(inside * 200), np.exp(outside * 200)) == metrics.auroc(inside, outside)

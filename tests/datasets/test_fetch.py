@@ -77,6 +77,7 @@ def test_a_set_is_downloaded_once_and_read_from_the_cache_after_that(small, serv
 def test_the_cached_file_is_the_same_for_the_same_numbers(small):
     first = cache_bytes(fetch("small"))
     assert cache_bytes(fetch("small", force=True)) == first
+    assert first[4:8] == b"\0\0\0\0"  # no time in the header
     assert gzip.decompress(first).decode().splitlines()[:2] == ["a,b,t", "1.5,-2.0,0.25"]
     entry = cached_entry("small")
     assert entry["sha256"] == hashlib.sha256(first).hexdigest()
@@ -144,6 +145,18 @@ def test_an_address_that_does_not_answer_is_one_sentence(small, served, capfd, t
         fetch("small", url="http://127.0.0.1:9/small.zip")
     assert capfd.readouterr() == ("", "")
     assert files_of(tmp_path / "cache") == []
+
+
+def test_the_downloader_is_quiet_here_and_as_it_was_afterwards(small, caplog):
+    logger = pytest.importorskip("pooch").get_logger()
+    logger.addHandler(caplog.handler)
+    try:
+        fetch("small")
+        assert caplog.records == []
+        logger.info("a word of its own")
+        assert [record.message for record in caplog.records] == ["a word of its own"]
+    finally:
+        logger.removeHandler(caplog.handler)
 
 
 def test_a_header_may_name_the_features_and_a_target_may_come_first(small, published, zipped):

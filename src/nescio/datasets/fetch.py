@@ -106,8 +106,7 @@ def _download(url: str, folder: Path) -> bytes:
     except ModuleNotFoundError:
         raise InputError("downloads need pooch: pip install 'nescio[data]'.") from None
     log = pooch.get_logger()
-    level = log.level
-    log.setLevel(logging.WARNING)  # it would tell of every hash it does not know
+    log.addFilter(_serious)  # it would tell of every hash it does not know
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as place:
@@ -120,7 +119,11 @@ def _download(url: str, folder: Path) -> bytes:
         reason = " ".join(str(error).split())[:160]
         raise InputError(f"the download failed ({reason}); see to the network and try again.") from None
     finally:
-        log.setLevel(level)
+        log.removeFilter(_serious)
+
+
+def _serious(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING
 
 
 @contextmanager
