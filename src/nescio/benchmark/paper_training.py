@@ -15,11 +15,14 @@ from nescio.networks import MLP, ConcentrationRateHead, Parameters
 from nescio.objectives import PointLosses, dissipative_loss, elbo
 from nescio.pseudo_inputs import MixtureDescent
 from nescio.training import Draw, Schedule, train
+from nescio.training.loop import Criterion
+from nescio.training.steppers import Losses
 
 __all__ = ["EpochSampler", "PaperStack", "posterior", "pseudo_input_pool", "starting_weights"]
 
 HEAD = ConcentrationRateHead()
 MAPS = 3  # the mean, the concentration and the rate are three networks
+COMPILE_FROM = 4  # batches in an epoch; smaller sets stop after a thousand steps or two, before compiling pays
 
 
 class EpochSampler:
@@ -117,7 +120,6 @@ class PaperStack:
     validation: list[Tensor]
     start: Parameters
     seeds: list[int]
-    compile: bool | str = False
 
     def generators(self, purpose: str) -> list[torch.Generator]:
         """Fresh generators, one per trial: what a phase draws does not depend on the phases before it."""
@@ -138,8 +140,7 @@ class PaperStack:
             return -elbo(self.y[rows], loc, q, prior).mean((1, 2))
 
         sampler = EpochSampler(self.train, self.generators("joint"), settings.batch_size)
-        schedule = self._schedule(settings)
-        return train(self.start, losses, sampler, schedule, criterion=criterion, compile=self.compile).parameters
+        return self._train(self.start, losses, sampler, settings, criterion)
 
     def second_phase(self, settings: PaperSettings, trained: Parameters, pools: list[Tensor]) -> Parameters:
         """d-VV after VV: the mean stays as it is; concentration and rate begin again, with pseudo-inputs."""
@@ -173,16 +174,17 @@ class PaperStack:
 
         start = {name: value[:, 1:] for name, value in self.start.items()}
         sampler = EpochSampler(self.train, self.generators("second"), settings.batch_size, places)
-        schedule = self._schedule(settings)
-        second = train(start, losses, sampler, schedule, criterion=criterion, compile=self.compile).parameters
+        second = self._train(start, losses, sampler, settings, criterion)
         return {name: torch.cat([trained[name][:, :1], second[name]], dim=1) for name in trained}
 
-    def _schedule(self, settings: PaperSettings) -> Schedule:
+    def _train(
+        self, start: Parameters, losses: Losses, sampler: EpochSampler, settings: PaperSettings, criterion: Criterion
+    ) -> Parameters:
         """Their stopping rule in steps: 50 checks without a better bound end a trial; the last weights are kept."""
         rows = len(self.train[0])
         epoch = settings.steps_per_epoch(rows)
         check = settings.check_epochs * epoch
-        return Schedule(
+        schedule = Schedule(
             max_steps=settings.max_epochs(rows) * epoch,
             batch_size=settings.batch_size,
             learning_rate=settings.learning_rate,
@@ -191,6 +193,8 @@ class PaperStack:
             patience=settings.patience_checks * check,
             keep="last",
         )
+        mode = "auto" if epoch >= COMPILE_FROM else False
+        return train(start, losses, sampler, schedule, criterion=criterion, compile=mode).parameters
 
 
 def _prior(settings: PaperSettings) -> Gamma:
