@@ -7,11 +7,14 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from sklearn.gaussian_process import GaussianProcessRegressor as Oracle
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from nescio.distributions import Gamma
 from nescio.estimators.gaussian_process import GaussianProcessRegressor, negative_log_evidence
+from nescio.estimators.pseudo_count import PseudoCountRegressor, leave_one_out, pseudo_count_posterior
 from nescio.estimators.together import fit_stack
 
 EXPECTED_FAILURES = {
@@ -23,6 +26,7 @@ EXPECTED_FAILURES = {
 }
 METHODS = [
     GaussianProcessRegressor(max_rows=60, n_starts=1, max_iterations=8, random_state=0),
+    PseudoCountRegressor(max_steps=20, hidden=(8,), mean_hidden=(8,), learning_rate=0.05, random_state=0),
 ]
 names = lambda model: type(model).__name__
 
@@ -140,3 +144,44 @@ def test_the_process_returns_to_its_prior_far_away():
     np.testing.assert_allclose(mean, y.mean())
     np.testing.assert_allclose(std, y.std() * float(np.sqrt(model.signal_variance_ + model.noise_)[0]))
     assert (model.predict(X, return_std=True)[1] < 0.7 * std).all()
+
+
+def test_pseudo_counts_are_conjugate_and_reach_both_limits():
+    residuals = torch.tensor([0.3, -1.2, 0.7, 2.0], dtype=torch.float64)
+    prior = Gamma(torch.tensor([1.7], dtype=torch.float64), torch.tensor([0.9], dtype=torch.float64))
+    expected = prior
+    for residual in residuals:  # one at a time, by Bayes' rule
+        expected = expected.condition(residual.view(1))
+    variance = residuals.square().mean().view(1)
+    found = pseudo_count_posterior(prior, torch.tensor([4.0], dtype=torch.float64), variance)
+    torch.testing.assert_close(found.concentration, expected.concentration)
+    torch.testing.assert_close(found.rate, expected.rate)
+    wrong = pseudo_count_posterior(prior, torch.tensor([4.0], dtype=torch.float64), variance.sqrt())
+    assert not torch.allclose(wrong.rate, expected.rate)
+    nothing = pseudo_count_posterior(prior, torch.zeros(1, dtype=torch.float64), variance)
+    torch.testing.assert_close(nothing.rate / (nothing.concentration - 1.0), prior.rate / (prior.concentration - 1.0))
+    much = pseudo_count_posterior(prior, torch.tensor([1e9], dtype=torch.float64), variance)
+    torch.testing.assert_close(much.rate / (much.concentration - 1.0), variance, rtol=1e-7, atol=0.0)
+
+
+def test_the_density_of_a_row_is_that_of_all_other_rows():
+    x = torch.as_tensor(np.random.default_rng(0).normal(size=(9, 2)))
+    found = leave_one_out(x, torch.tensor([2, 5]), 0.7)
+    for value, place in zip(found, (2, 5), strict=True):
+        others = np.delete(x.numpy(), place, axis=0)
+        densities = stats.multivariate_normal(np.zeros(2), 0.49 * np.eye(2)).pdf(x.numpy()[place] - others)
+        np.testing.assert_allclose(value, np.log(densities.mean()), rtol=1e-10)
+
+
+def test_counts_grow_with_the_rows_and_leave_the_prior_far_away():
+    settings = {"max_steps": 30, "hidden": (8,), "mean_hidden": (8,), "count_rate": 0.5, "random_state": 0}
+    X, y = make_table(n=200)
+    small = PseudoCountRegressor(**settings, outside=7.0, bandwidth=0.5).fit(X[:100], y[:100])
+    large = PseudoCountRegressor(**settings, outside=7.0, bandwidth=0.5).fit(X, y)
+    inside = large.posterior(X[:1])[1].concentration / small.posterior(X[:1])[1].concentration
+    assert 1.3 < float(inside) < 2.2
+    _, q = large.posterior(1e5 * X)
+    torch.testing.assert_close(q.rate, large.outside_prior_.rate.expand_as(q.rate))
+    np.testing.assert_allclose(large.predict(1e5 * X, return_std=True)[1], 7.0)
+    np.testing.assert_allclose(large.knowledge(1e5 * X), 0.0, atol=1e-12)
+    assert (large.knowledge(X) > 0.1).mean() > 0.8

@@ -120,8 +120,8 @@ class GaussianProcessRegressor(DistributionRegressor):
     """Exact Gaussian process with a length scale per column, noise included; one process per target.
 
     The mean is zero on standardised targets, the hyper-parameters maximise the marginal likelihood, and the posterior
-    is scikit-learn's. Above ``max_rows`` rows it is fitted to a random subset, which is far weaker than the exact process
-    on all of them.
+    is scikit-learn's. Above ``max_rows`` rows it is fitted to a random subset, which is far weaker than the exact
+    process on all of them.
 
     Source: rasmussen2006, Algorithm 2.1.
 
