@@ -76,13 +76,14 @@ def _carry_out(
     """Run all stacks, whatever becomes of single workers.
 
     A worker that dies takes the whole pool with it, and its stack cannot be told from those beside it. So the rest is
-    tried again; where that gets nowhere, one stack at a time, to find the one that no worker survives.
+    tried again; where that gets nowhere, the first of them is run alone, then all others together again.
     """
     left = list(stacks)
     while left:
         unfinished, broken = _attempt(left, pool, execute, finish)
         if broken is not None and len(unfinished) == len(left):
-            unfinished = _find_culprit(unfinished, pool, execute, finish)
+            first, *unfinished = unfinished
+            _alone(first, pool, execute, finish)
         left = unfinished
 
 
@@ -105,21 +106,21 @@ def _attempt(
         finish(left.pop(number), outcome)
 
 
-def _find_culprit(
-    stacks: Sequence[Stack],
+def _alone(
+    stack: Stack,
     pool: Engine,
     execute: Callable[[Stack], Outcome],
     finish: Callable[[Stack, Outcome], None],
-) -> list[Stack]:
-    """Run one stack after the other up to the first that breaks the pool, and that one task by task."""
-    for position, stack in enumerate(stacks):
-        if _attempt([stack], pool, execute, finish)[1] is None:
-            continue
-        alone = stack.tasks[0].protocol == "paper"  # its trials are run by one function, all of them
-        for part in [stack] if alone else [Stack((task,)) for task in stack.tasks]:
-            broken = _attempt([part], pool, execute, finish)[1]
-            if broken is not None:
-                words = f"the worker died ({type(broken).__name__}: {' '.join(str(broken).split())[:200]})"
-                finish(part, Outcome([], [Failure(task, words) for task in part.tasks]))
-        return list(stacks[position + 1 :])
-    return []
+) -> None:
+    """Run a stack with nothing beside it; if its worker dies, run it task by task and record which it does not survive.
+
+    Protocol paper has one function for all trials of a method, so there the whole stack is tried again.
+    """
+    if _attempt([stack], pool, execute, finish)[1] is None:
+        return
+    whole = stack.tasks[0].protocol == "paper"
+    for part in [stack] if whole else [Stack((task,)) for task in stack.tasks]:
+        broken = _attempt([part], pool, execute, finish)[1]
+        if broken is not None:
+            words = f"the worker died ({type(broken).__name__}: {' '.join(str(broken).split())[:200]})"
+            finish(part, Outcome([], [Failure(task, words) for task in part.tasks]))
