@@ -1,0 +1,46 @@
+"""Records in, tables out: which tables there are for what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nescio._validation import InputError, join_names
+from nescio.benchmark import paper_tables, sound_tables
+from nescio.benchmark.cells import Table, gather
+from nescio.benchmark.exports import Value
+from nescio.benchmark.names import METRICS
+
+__all__ = ["all_tables"]
+
+
+def all_tables(
+    values: Iterable[Value], *, metrics: Sequence[str] | None = None, reference: str = "d-vv"
+) -> list[Table]:
+    """The tables of both protocols, of those that have records.
+
+    ``metrics`` are those of protocol sound, the main ones by default; ``reference`` is the method that the others are
+    compared with. Statistics are computed here; nothing is drawn.
+    """
+    for name in metrics or ():
+        if name not in METRICS:
+            raise InputError(f"metrics must be among {join_names(METRICS, 60)}; got '{name}'.")
+    results = gather(values)
+    protocols = {group.protocol for group in results}
+    tables: list[Table] = []
+    if "paper" in protocols:
+        tables += [
+            paper_tables.agreement_table(results),
+            *paper_tables.count_tables(results),
+            *paper_tables.raw_tables(results),
+        ]
+    if "sound" in protocols:
+        chosen = tuple(metrics or sound_tables.MAIN_METRICS)
+        compared = tuple(name for name in metrics if METRICS[name].better) if metrics else sound_tables.COMPARED
+        tables += [
+            *sound_tables.difference_tables(results, reference, compared),
+            *sound_tables.rank_table(results, chosen),
+            *sound_tables.count_table(results, chosen),
+            *sound_tables.mean_tables(results, chosen),
+            *sound_tables.worst_tables(results, compared if metrics else ("log_likelihood",)),
+        ]
+    return tables
