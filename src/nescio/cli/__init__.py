@@ -15,6 +15,7 @@ except ModuleNotFoundError:
 
 from typer.core import TyperGroup
 
+from nescio.cli.bench import bench
 from nescio.cli.data import data
 from nescio.cli.demo import demo
 from nescio.cli.fit import fit
@@ -87,6 +88,7 @@ app.command()(demo)
 app.command()(fit)
 app.command()(predict)
 app.add_typer(data)
+app.add_typer(bench)
 
 
 def main() -> None:

@@ -1,0 +1,161 @@
+"""``nescio bench``: the paper's comparison on the UCI sets, run, resumed, and shown as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nescio._files import check_destination
+from nescio._validation import InputError
+
+if TYPE_CHECKING:
+    from nescio.benchmark.run import Summary
+    from nescio.benchmark.store import Failure
+
+__all__ = ["bench"]
+
+bench = typer.Typer(
+    name="bench",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Benchmarks: run them, resume them, show their tables.",
+)
+
+NAMES = "NAME[,NAME]"
+FAULT = 1
+
+
+class Protocol(StrEnum):
+    """What to run: what the authors ran, or what we stand behind."""
+
+    paper = "paper"
+    sound = "sound"
+
+
+class EngineName(StrEnum):
+    """Where to run it."""
+
+    local = "local"
+    dask = "dask"
+    ray = "ray"
+
+
+class Format(StrEnum):
+    """How to show tables."""
+
+    text = "text"
+    md = "md"
+    csv = "csv"
+    json = "json"
+    html = "html"
+
+
+@bench.command()
+def uci(
+    protocol: Annotated[Protocol, typer.Option(help="What the authors ran, or what we stand behind.")],
+    store: Annotated[Path, typer.Option(help="File of the records; what is in it is not run again.")],
+    datasets: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: all.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: all.")] = None,
+    split: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="standard, gap, tail. Default: all.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Of each kind of split, at most.", show_default=False)] = None,
+    jobs: Annotated[int, typer.Option(help="Workers on this machine, of one thread each.")] = 2,
+    engine: Annotated[EngineName, typer.Option(help="This machine, or a cluster.")] = EngineName.local,
+    address: Annotated[str | None, typer.Option(help="Of the cluster's scheduler; default: one here.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Also write all records of the protocol to this file.")] = None,
+) -> None:
+    """Run the UCI benchmark, or what of it the store does not hold yet."""
+    from nescio.benchmark.exports import export_records
+    from nescio.benchmark.methods import make_method
+    from nescio.benchmark.plan import check_request, make_plan
+    from nescio.benchmark.run import run_plan
+    from nescio.benchmark.stack import describe
+    from nescio.benchmark.store import Store
+
+    request = check_request(protocol.value, _names(datasets), _names(methods), _names(split), trials)
+    if jobs < 1:
+        raise InputError(f"--jobs must be a whole number of at least 1; got {jobs}.")
+    if address is not None and engine is EngineName.local:
+        raise InputError("--address is that of a cluster; add --engine dask or --engine ray.")
+    check_destination(store)
+    if csv is not None:
+        check_destination(csv)
+    if request.protocol == "sound":
+        for name in request.methods:
+            make_method(name, seed=0)  # what is not installed is told now, not after an hour
+    plan = make_plan(request, describe(request))
+    with Store(store, create=True) as records:
+        summary = run_plan(plan, records, engine=engine.value, jobs=jobs, address=address)
+        asked = {task for stack in plan for task in stack.tasks}
+        failures = [failure for failure in records.failures() if failure.task in asked]
+        if csv is not None:
+            typer.echo(f"Wrote {export_records(records, csv, protocol.value)} records to {csv}.", err=True)
+    typer.echo(_account(summary, failures), err=True)
+    if failures:
+        raise typer.Exit(FAULT)
+
+
+def _names(options: Sequence[str] | None) -> list[str]:
+    """Names from options with commas between them."""
+    return [name.strip() for option in options or [] for name in option.split(",") if name.strip()]
+
+
+def _account(summary: Summary, failures: Sequence[Failure]) -> str:
+    minutes, seconds = divmod(round(summary.seconds), 60)
+    lines = [
+        f"{summary.measured} trials measured in {minutes} min {seconds} s; {summary.there} were there before; "
+        f"{summary.failed} failed."
+    ]
+    if summary.shares:
+        shares = ", ".join(f"{method} {100.0 * share:.1f} %" for method, share in summary.shares.items())
+        lines.append(f"Share of the workers' time: {shares}.")
+    lines += [f"Failed: {' '.join(map(str, failure.task))}: {failure.error}" for failure in failures[:10]]
+    if len(failures) > 10:
+        lines.append(f"... and {len(failures) - 10} more failures; the store has them all.")
+    return "\n".join(lines)
+
+
+@bench.command()
+def table(
+    store: Annotated[Path | None, typer.Option(help="Store to read.", show_default=False)] = None,
+    csv: Annotated[Path | None, typer.Option(help="Exported records to read.", show_default=False)] = None,
+    protocol: Annotated[Protocol | None, typer.Option(help="Which one; default: all there are.")] = None,
+    format: Annotated[Format, typer.Option(help="How to show them.")] = Format.text,
+    out: Annotated[Path | None, typer.Option(help="File to write; default: the screen.")] = None,
+) -> None:
+    """Show records as tables: the paper's beside the published numbers, and the comparison of protocol sound."""
+    from nescio._files import written_beside
+    from nescio.benchmark.exports import read_values, stored_values
+    from nescio.benchmark.store import Store
+
+    if (store is None) == (csv is None):
+        raise InputError("give the records by --store or by --csv, one of them.")
+    wanted = None if protocol is None else protocol.value
+    if csv is not None:
+        values = read_values(csv, wanted)
+    else:
+        with Store(store) as records:  # type: ignore[arg-type]
+            values = stored_values(records, wanted)
+    if not values:
+        raise InputError(f"'{csv or store}' has no records{f' of protocol {wanted}' if wanted else ''} to show.")
+    report = _report()
+    from nescio.benchmark.tables import all_tables
+
+    text = report.render(all_tables(values), format.value)
+    if out is None:
+        typer.echo(text)
+        return
+    with written_beside(out) as handle:
+        handle.write(text.encode())
+
+
+def _report() -> Any:
+    try:
+        from nescio.report import tables
+    except ModuleNotFoundError as error:
+        raise InputError(f"tables need {error.name}: pip install 'nescio[cli]'.") from error
+    return tables

@@ -1,0 +1,137 @@
+"""``nescio bench``: runs, resumes and shows tables; every mistake in one sentence with exit code 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from nescio.benchmark import evaluate as evaluate_module
+from nescio.benchmark import methods, stack
+from nescio.benchmark.exports import read_values
+from nescio.benchmark.names import METRICS
+from nescio.cli import app
+from nescio.datasets.uci import UCIData
+from nescio.estimators.variational_variance import VariationalVarianceRegressor
+
+
+@pytest.fixture(autouse=True)
+def _small_world(tmp_path, monkeypatch):
+    """Data of 90 rows and methods of a few steps, in this process."""
+    monkeypatch.chdir(tmp_path)
+
+    def load(name, root=None):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(90, 2)) * [1.0, 20.0] + [0.0, 7.0]
+        y = 30.0 * X[:, :1] + rng.normal(size=(90, 1)) + 500.0
+        return UCIData(name, X, np.c_[y, -y] if name == "energy" else y, ("a", "b"), ("y",))
+
+    made = methods.make_method
+
+    def quick(name, *, seed):
+        if name == "ngboost":
+            raise ValueError("does not like this table")
+        if name == "gp":
+            return VariationalVarianceRegressor(random_state=seed, max_steps=3, hidden=(4,), n_folds=2)
+        return made(name, seed=seed).set_params(max_steps=3, hidden=(4,), mean_hidden=(4,), n_folds=2)
+
+    monkeypatch.setattr(stack, "load_uci", load)
+    monkeypatch.setattr(stack, "_load", load)
+    monkeypatch.setattr(stack, "make_method", quick)
+    monkeypatch.setattr(evaluate_module, "MOST_ROWS", 25)
+    monkeypatch.setattr(methods, "make_method", lambda name, seed: None)
+
+
+def run(*arguments: Any) -> Any:
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)])
+
+
+def uci(*arguments: Any) -> Any:
+    return run("uci", "--protocol", "sound", "--jobs", "1", "--store", "records.db", *arguments)
+
+
+def test_a_run_measures_every_metric_and_the_same_command_does_nothing():
+    options = ("--datasets", "energy", "--methods", "d-vv,vv,vv-no-prior,gp", "--split", "gap", "--csv", "out.csv")
+    first = uci(*options)
+    assert first.exit_code == 0, first.output
+    assert "8 trials measured in 0 min" in first.stderr
+    assert "Share of the workers' time: " in first.stderr
+    again = uci(*options)
+    assert "0 trials measured" in again.stderr
+    assert "8 were there before; 0 failed." in again.stderr
+
+    values = read_values(Path("out.csv"))
+    assert {value.metric for value in values} == {name for name in METRICS if not name.endswith("_tail")}
+    of = lambda method: {(v.region, v.metric): v.value for v in values if (v.method, v.trial) == (method, 0)}
+    ours = of("d-vv")
+    assert {region for region, _ in ours} == {"all", "inside", "hole"}
+    assert all(np.isfinite(value) for value in ours.values())
+    assert ("all", "elbo") not in of("vv-no-prior")
+    assert ("all", "kl_ood_outside") not in of("vv")
+    scale = ours["hole", "log_likelihood"] - ours["hole", "log_likelihood_raw"]
+    assert scale == pytest.approx(np.log(30.0), abs=0.5)
+    assert ours["all", "rmse"] == pytest.approx(of("vv")["all", "rmse"], rel=1e-4)  # one mean, trained once
+
+
+def test_a_failed_trial_is_told_and_the_rest_is_there():
+    result = uci("--datasets", "boston", "--methods", "vv,ngboost", "--split", "standard", "--trials", "2")
+    assert result.exit_code == 1
+    assert "2 trials measured" in result.stderr
+    assert "2 failed." in result.stderr
+    assert (
+        "Failed: sound boston standard ngboost 0: ValueError: does not like this table (in quick, line" in result.stderr
+    )
+
+
+@pytest.mark.parametrize("form", ["text", "md", "csv", "json", "html"])
+def test_tables_come_from_the_store_and_from_the_csv_alike(form):
+    done = uci(
+        "--datasets", "boston,yacht", "--methods", "vv,gp", "--split", "standard", "--trials", "2", "--csv", "out.csv"
+    )
+    assert done.exit_code == 0, done.output
+    from_store = run("table", "--store", "records.db", "--format", form)
+    from_csv = run("table", "--csv", "out.csv", "--format", form, "--out", "table.txt")
+    assert (from_store.exit_code, from_csv.exit_code) == (0, 0)
+    assert "log_likelihood" in from_store.stdout
+    with open("table.txt", encoding="utf-8") as file:
+        written = file.read()
+    if form in ("text", "md", "html"):  # the others show all digits, of which a CSV has nine
+        assert written.rstrip() == from_store.stdout.rstrip()
+    if form == "json":
+        assert {table["name"] for table in json.loads(written)} >= {"sound_ranks", "sound_counts"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("uci", "--protocol", "sound", "--store", "no/where.db"), "there is no directory"),
+        (("uci", "--protocol", "sound", "--store", "x.db", "--datasets", "bostn"), "got 'bostn'"),
+        (("uci", "--protocol", "paper", "--store", "x.db", "--split", "tail"), "split of protocol paper"),
+        (("uci", "--protocol", "sound", "--store", "x.db", "--trials", "0"), "trials must be a whole number"),
+        (("uci", "--protocol", "sound", "--store", "x.db", "--jobs", "0"), "--jobs must be"),
+        (("uci", "--protocol", "sound", "--store", "x.db", "--address", "tcp://a:1"), "--address is that of a cluster"),
+        (("uci", "--protocol", "sound", "--store", "text.csv", "--datasets", "boston"), "not a store"),
+        (("table",), "by --store or by --csv"),
+        (("table", "--store", "missing.db"), "there is no store 'missing.db'"),
+        (("table", "--csv", "text.csv"), "not an export"),
+        (("table", "--csv", "text.csv", "--store", "x.db"), "one of them"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_leave_nothing_behind(arguments, words, tmp_path):
+    (tmp_path / "text.csv").write_text("a,b\n1,2\n" * 400)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["text.csv"]
+
+
+def test_a_store_without_the_protocol_says_so():
+    assert uci("--datasets", "boston", "--methods", "vv", "--split", "standard", "--trials", "1").exit_code == 0
+    result = run("table", "--store", "records.db", "--protocol", "paper")
+    assert result.exit_code == 2
+    assert "has no records of protocol paper" in result.stderr
