@@ -37,7 +37,7 @@ __all__ = ["main"]
 ROWS, COLUMNS, BATCH = 1_000, 8, 256
 PRIOR = (1.5, 0.5)
 RATE = 1e-3
-NETS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {"1x50": ((50,), (50,)), "default": ((50, 50), (128, 128))}
+NETS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {"1x50": ((50,), (50,)), "default": ((50, 50), (64, 64))}
 Turn = Callable[[int], None]
 
 

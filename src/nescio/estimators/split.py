@@ -33,7 +33,7 @@ GAIN = 3.0  # of the precision networks' first layer, so that the variance can r
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
 MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
-PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 1.0, 2.0  # in units of max_steps, the length of the means' training
+PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
 NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
 

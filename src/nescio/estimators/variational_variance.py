@@ -58,7 +58,7 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         shape: float | str = "auto",
         kl_weight: float | str = "auto",
         head: str = "variance_shape",
-        hidden: Sequence[int] = (128, 128),
+        hidden: Sequence[int] = (64, 64),
         activation: str = "tanh",
         mean_hidden: Sequence[int] = (50, 50),
         mean_activation: str = "tanh",
