@@ -22,6 +22,7 @@ def test_a_family_learns_what_each_method_learns_alone():
     models = [
         VariationalVarianceRegressor(max_steps=40, random_state=3),
         DissipativeRegressor(max_steps=40, random_state=3, n_pseudo_inputs=300),
+        DissipativeRegressor(max_steps=40, random_state=3, n_pseudo_inputs=300, n_members=2),
     ]
     for alone, shared in zip(models, fit_family(models, X, y), strict=True):
         expected, found = alone.fit(X, y).predict(X, return_std=True), shared.predict(X, return_std=True)
@@ -33,7 +34,7 @@ def test_a_family_trains_its_means_once(monkeypatch):
     calls = []
 
     def counted(*arguments, **named):
-        calls.append(named["n_blocks"])
+        calls.append((named["n_blocks"], named["n_members"]))
         return means.fit_means(*arguments, **named)
 
     monkeypatch.setattr(split, "fit_means", counted)
@@ -41,10 +42,10 @@ def test_a_family_trains_its_means_once(monkeypatch):
     models = [
         VariationalVarianceRegressor(max_steps=10, random_state=0),
         VariationalVarianceRegressor(prior=None, max_steps=10, random_state=0),
-        DissipativeRegressor(max_steps=10, random_state=0, n_pseudo_inputs=100, n_blocks=4),
+        DissipativeRegressor(max_steps=10, random_state=0, n_pseudo_inputs=100, n_blocks=4, n_members=3),
     ]
     fit_family(models, X, y)
-    assert calls == [4]
+    assert calls == [(4, 3)]
 
 
 def test_a_stack_keeps_tables_apart():

@@ -88,9 +88,16 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         return self._accept(prepared, self._fit_cores([prepared.problem])[0])
 
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, blocks: int = 0, memo: dict[Any, Any] | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        blocks: int = 0,
+        members: int = 1,
+        memo: dict[Any, Any] | None = None,
     ) -> Prepared:
-        """Check and standardise a table; ``blocks`` and ``memo`` are what methods fitted together share."""
+        """Check and standardise a table; methods fitted together share ``blocks``, ``members`` and ``memo``."""
         inputs = check_inputs(self, X, reset=True)
         targets, single = check_targets(y, len(inputs))
         weights = check_weights(sample_weight, inputs)
@@ -110,6 +117,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
             y_scale,
             seed_from(self.random_state),
             blocks,
+            members,
             {} if memo is None else memo,
         )
         return Prepared(problem, x_shift, x_scale, y_shift, single)

@@ -38,6 +38,11 @@ class MeanPhase(NamedTuple):
     squared_error: np.ndarray
     """Their squared errors, ``(Q, P)``."""
 
+    def of_members(self, count: int) -> MeanPhase:
+        """The same with the first ``count`` members alone."""
+        parameters = {name: value[:count] for name, value in self.parameters.items()}
+        return self._replace(parameters=parameters, validation=self.validation[:count])
+
 
 def hold_out(rows: np.ndarray, groups: np.ndarray, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
     """Split ``rows`` at random into those to train on and those to stop by; at least one of each.

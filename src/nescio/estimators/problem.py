@@ -41,6 +41,8 @@ class Problem:
     seed: int
     blocks: int = 0
     """How many held-out blocks the most demanding of the methods that share this table wants."""
+    members: int = 1
+    """How many members the largest of the ensembles that share this table has."""
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:

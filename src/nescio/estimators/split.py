@@ -139,13 +139,14 @@ class SplitTrainingRegressor(PrecisionRegressor):
                     mean_network,
                     replace(schedule, tolerance=MEAN_TOLERANCE),
                     seed=seed,
-                    n_members=members,
+                    n_members=max(members, problem.members),
                     n_folds=self._folds(len(x)),
                     n_blocks=max(self._blocks(), problem.blocks),
                     validation_fraction=float(self.validation_fraction),
                     **common,
                 ),
             )
+            means = means.of_members(members)
             variance = prior_from_residuals(means.residuals, 2.0, heft, floor=SMALLEST_VARIANCE).rate
             bar.set_description("pilot")
             pilot: Pilot = problem.once(
@@ -211,7 +212,6 @@ class SplitTrainingRegressor(PrecisionRegressor):
             tuple(self.mean_hidden),
             self.mean_activation,
             self.mean_network,
-            int(self.n_members),
             self.n_folds,
             int(self.max_steps),
             int(self.batch_size),

@@ -42,11 +42,13 @@ def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[
         raise InputError("models of one family must have the same random_state.")
     seed = seed_from(models[0].random_state)
     fresh = [clone(model).set_params(random_state=seed) for model in models]
-    blocks = max((model._blocks() for model in fresh if isinstance(model, SplitTrainingRegressor)), default=0)
+    split = [model for model in fresh if isinstance(model, SplitTrainingRegressor)]
+    blocks = max((model._blocks() for model in split), default=0)
+    members = max((int(model.n_members) for model in split), default=1)
     memo: dict[Any, Any] = {}
     results = []
     for model in fresh:
-        prepared = model._prepare(X, y, None, blocks=blocks, memo=memo)
+        prepared = model._prepare(X, y, None, blocks=blocks, members=members, memo=memo)
         results.append(model._accept(prepared, model._fit_cores([prepared.problem])[0]))
     return results
 
