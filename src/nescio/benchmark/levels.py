@@ -13,56 +13,23 @@ import csv
 import sys
 import time
 from collections.abc import Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from nescio._validation import InputError, check_one_of
+from nescio._validation import InputError
+from nescio.benchmark.methods import make_method
 from nescio.benchmark.records import provenance, write_records
 from nescio.datasets.benchmark_splits import make_splits
 from nescio.datasets.uci import load_uci
-from nescio.estimators.base import DistributionRegressor
 from nescio.estimators.together import fit_stack
 
 __all__ = ["DATASETS", "levels", "main", "summary"]
 
 DATASETS = ("boston", "concrete", "energy", "kin8nm", "ccpp", "wine_red", "yacht")
 MEASURES = ("log_likelihood_raw", "gaussian_log_likelihood_raw", "rmse_raw", "coverage_90", "seconds")
-
-LOCAL: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "d-vv": ("dissipative", "DissipativeRegressor", {}),
-    "vv": ("variational_variance", "VariationalVarianceRegressor", {}),
-    "mean-variance": ("mean_variance", "MeanVarianceRegressor", {}),
-    "beta-nll": ("mean_variance", "MeanVarianceRegressor", {"beta": 0.5}),
-    "deep-ensemble": ("ensemble", "DeepEnsembleRegressor", {}),
-    "mc-dropout": ("dropout", "MCDropoutRegressor", {}),
-    "evidential": ("evidential", "EvidentialRegressor", {}),
-    "faithful": ("faithful", "FaithfulRegressor", {}),
-    "skafte": ("reliable", "ReliableVarianceRegressor", {}),
-    "ncp": ("noise_contrastive", "NoiseContrastiveRegressor", {}),
-    "bbb": ("bayes_by_backprop", "BayesByBackpropRegressor", {}),
-    "gp": ("gaussian_process", "GaussianProcessRegressor", {}),
-    "pseudo-count": ("pseudo_count", "PseudoCountRegressor", {}),
-    "vv-vbem": ("vbem", "VBEMRegressor", {}),
-    "ngboost": ("natural_boosting", "NaturalBoostingRegressor", {}),
-}
-"""Module, class and settings by method, where the benchmark's own list of methods is not there."""
-
-
-def make_model(name: str, seed: int) -> DistributionRegressor:
-    """The estimator of a method, from the benchmark's own list where there is one."""
-    if find_spec("nescio.benchmark.methods") is not None:
-        model: DistributionRegressor = import_module("nescio.benchmark.methods").make_method(name, seed=seed)
-        return model
-    module, kind, settings = LOCAL[check_one_of("methods", name, LOCAL)]
-    made: DistributionRegressor = getattr(import_module(f"nescio.estimators.{module}"), kind)(
-        random_state=seed, **settings
-    )
-    return made
 
 
 def levels(method: str, dataset: str, trials: int) -> list[dict[str, Any]]:
@@ -74,7 +41,7 @@ def levels(method: str, dataset: str, trials: int) -> list[dict[str, Any]]:
     data = load_uci(dataset)
     target = data.y[:, 0]
     splits = make_splits(data.X, "standard", protocol="paper", trials=trials)
-    models = [make_model(method, seed) for seed in range(len(splits))]
+    models = [make_method(method, seed=seed) for seed in range(len(splits))]
     began = time.perf_counter()
     fitted = fit_stack(models, [(data.X[split.train], target[split.train]) for split in splits])
     seconds = (time.perf_counter() - began) / len(splits)
