@@ -45,11 +45,24 @@ def start(folder, name, pause, *engine, **variables):
             stderr=subprocess.STDOUT,
         )
     process.out = out
+    STARTED.append(process)
     return process
 
 
+STARTED = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_running():
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        process.kill()
+        process.wait()
+
+
 def finish(process):
-    assert process.wait(timeout=240) == 0, process.out.read_text()
+    assert process.wait(timeout=600) == 0, process.out.read_text()
     return tuple(int(part) for part in process.out.read_text().splitlines()[-1].split())
 
 
@@ -58,7 +71,7 @@ def begun(folder, name):
     return [tuple(line.split(maxsplit=1)) for line in (folder / f"{name}.log").read_text().splitlines()]
 
 
-def wait_for(condition, process, seconds=120.0):
+def wait_for(condition, process, seconds=400.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.out.read_text()

@@ -130,6 +130,17 @@ def test_mistakes_are_one_sentence_and_leave_nothing_behind(arguments, words, tm
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.csv"]
 
 
+def test_metrics_and_the_method_to_compare_with_can_be_chosen():
+    done = uci("--datasets", "boston", "--methods", "vv,gp", "--split", "standard", "--trials", "2")
+    assert done.exit_code == 0, done.output
+    result = run("table", "--store", "records.db", "--metrics", "aurc,std_far", "--against", "gp")
+    assert "gp against each method: aurc" in result.stdout
+    assert "Means: std_far" in result.stdout
+    assert "log_likelihood" not in result.stdout
+    wrong = run("table", "--store", "records.db", "--metrics", "aurk")
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (2, 1)
+
+
 def test_a_store_without_the_protocol_says_so():
     assert uci("--datasets", "boston", "--methods", "vv", "--split", "standard", "--trials", "1").exit_code == 0
     result = run("table", "--store", "records.db", "--protocol", "paper")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nescio import metrics
 from nescio._random import child_seed
@@ -36,18 +37,14 @@ def evaluate(model: DistributionRegressor, data: UCIData, split: Split, seed: in
     support, and the mean std; against the ordinary test rows. Where a region has more than 5,000 rows, that many are
     drawn, the same for all methods of one seed.
     """
-    found = []
-    for region, rows in split.test.items():
-        chosen = _sample(rows, seed, region)
-        found += [(region, name, value) for name, value in _scores(model, data.X[chosen], data.y[chosen], seed)]
-    return [*found, *_detection(model, data, split, seed)]
+    regions = _sample(split, len(data.X), seed)
+    return [*_scores(model, data, regions, seed), *_detection(model, data, split, regions, seed)]
 
 
-def _sample(rows: np.ndarray, seed: int, region: str) -> np.ndarray:
-    if len(rows) <= MOST_ROWS:
-        return rows
-    rng = np.random.default_rng(child_seed(seed, "rows", region))
-    return np.sort(rng.choice(rows, MOST_ROWS, replace=False))
+def _sample(split: Split, rows: int, seed: int) -> dict[str, np.ndarray]:
+    """At most ``MOST_ROWS`` rows of each region: the first ones in one random order, so that regions share them."""
+    place = np.random.default_rng(child_seed(seed, "rows")).permutation(rows)
+    return {region: np.sort(members[np.argsort(place[members])[:MOST_ROWS]]) for region, members in split.test.items()}
 
 
 def _standardised(model: DistributionRegressor, X: np.ndarray) -> StudentTMixture:
@@ -57,40 +54,57 @@ def _standardised(model: DistributionRegressor, X: np.ndarray) -> StudentTMixtur
     return StudentTMixture(StudentT(parts.df, (parts.loc - shift) / scale, parts.scale / scale))
 
 
-def _scores(model: DistributionRegressor, X: np.ndarray, y: np.ndarray, seed: int) -> Iterator[tuple[str, float]]:
-    dist = _standardised(model, X)
-    targets = torch.as_tensor((y - model.y_shift_) / model.y_scale_)
-    likelihood = float(metrics.log_likelihood(dist, targets).mean())
+def _scores(model: DistributionRegressor, data: UCIData, regions: dict[str, np.ndarray], seed: int) -> Found:
+    rows = np.unique(np.concatenate(list(regions.values())))
+    dist = _standardised(model, data.X[rows])
+    targets = torch.as_tensor((data.y[rows] - model.y_shift_) / model.y_scale_)
+    points = dict(_points(model, data.X[rows], dist, targets))
+    parts, probabilities = dist.components, metrics.pit(dist, targets)
+    for region, members in regions.items():
+        own = torch.as_tensor(np.searchsorted(rows, members))
+        for name, values in points.items():
+            yield region, name, float(values[own].mean())
+        part = StudentTMixture(StudentT(parts.df[:, own], parts.loc[:, own], parts.scale[:, own]))
+        y = targets[own]
+        yield region, "rmse", metrics.rmse(part, y)
+        yield region, "rmse_variance", metrics.rmse_variance(part, y)
+        generator = torch.Generator().manual_seed(child_seed(seed, "sample", region))
+        yield region, "rmse_sample", metrics.rmse_sample(part, y, generator)
+        yield region, "calibration_error", metrics.calibration_error(probabilities[own])
+        yield region, "ence", metrics.ence(part, y)
+        yield region, "aurc", metrics.aurc(part, y)
+
+
+def _points(
+    model: DistributionRegressor, X: np.ndarray, dist: StudentTMixture, y: Tensor
+) -> Iterator[tuple[str, Tensor]]:
+    """Scores that are means over points, each ``(N,)``."""
+    likelihood = metrics.log_likelihood(dist, y)
     yield "log_likelihood", likelihood
     yield "log_likelihood_raw", likelihood - float(np.log(model.y_scale_).mean())
-    yield "rmse", metrics.rmse(dist, targets)
-    yield "rmse_variance", metrics.rmse_variance(dist, targets)
-    generator = torch.Generator().manual_seed(child_seed(seed, "sample"))
-    yield "rmse_sample", metrics.rmse_sample(dist, targets, generator)
-    yield "crps", float(metrics.crps(dist, targets).mean())
+    yield "crps", metrics.crps(dist, y)
     for level in LEVELS:
         lower, upper = metrics.interval(dist, level / 100)
-        yield f"coverage_{level}", float(metrics.coverage(lower, upper, targets).mean())
-        yield f"width_{level}", float(metrics.width(lower, upper).mean())
+        yield f"coverage_{level}", metrics.coverage(lower, upper, y)
+        yield f"width_{level}", metrics.width(lower, upper)
         if level == 90:
-            yield "interval_score_90", float(metrics.interval_score(lower, upper, targets, level / 100).mean())
-    yield "calibration_error", metrics.calibration_error(metrics.pit(dist, targets))
-    yield "ence", metrics.ence(dist, targets)
-    yield "aurc", metrics.aurc(dist, targets)
+            yield "interval_score_90", metrics.interval_score(lower, upper, y, level / 100)
     if isinstance(model, PrecisionRegressor):
         loc, q = model.posterior(X)
-        expected = expected_log_prob(targets.expand(loc.shape), loc, q)
-        yield "expected_log_likelihood", float(expected.mean())
+        expected = expected_log_prob(y.expand(loc.shape), loc, q)
+        yield "expected_log_likelihood", expected.mean((0, 2))
         if model.inside_prior_ is not None:
-            yield "elbo", float((expected - gamma_kl(q, model.inside_prior_)).mean())
+            yield "elbo", (expected - gamma_kl(q, model.inside_prior_)).mean((0, 2))
 
 
-def _detection(model: DistributionRegressor, data: UCIData, split: Split, seed: int) -> Found:
-    ordinary = _sample(split.test.get("inside", split.test["all"]), seed, "ordinary")
+def _detection(
+    model: DistributionRegressor, data: UCIData, split: Split, regions: dict[str, np.ndarray], seed: int
+) -> Found:
+    ordinary = regions.get("inside", regions["all"])
     scale = lambda X: (X - model.x_shift_) / model.x_scale_
     made = outside_points(scale(data.X[ordinary]), scale(data.X[split.train]), child_seed(seed, "outside"))
     points = {name: x * model.x_scale_ + model.x_shift_ for name, x in made.items()}
-    points |= {name: data.X[_sample(split.test[name], seed, name)] for name in ("hole", "tail") if name in split.test}
+    points |= {name: data.X[rows] for name, rows in regions.items() if name in ("hole", "tail")}
     inside_std, inside_support = _std(model, data.X[ordinary]), model.support(data.X[ordinary])
     for name, X in points.items():
         std = _std(model, X)

@@ -12,17 +12,19 @@ from nescio.estimators.base import DistributionRegressor
 __all__ = ["make_method"]
 
 
-def _estimator(module: str, name: str, **parameters: Any) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
+def _estimator(module: str, name: str, *, member: Callable[[None], Any] | None = None, **parameters: Any) -> Any:
+    """A function from a seed to the estimator; ``member`` makes the one that an ensemble clones, without a seed."""
+
+    def make(seed: int | None) -> Any:
         estimator = getattr(import_module(f"nescio.estimators.{module}"), name)
-        values = {key: value(seed) if callable(value) else value for key, value in parameters.items()}
-        return estimator(**values, random_state=seed)
+        of = {} if member is None else {"member": member(None)}
+        return estimator(**parameters, **of, random_state=seed)
 
     return make
 
 
 _D_VV = _estimator("dissipative", "DissipativeRegressor")
-_METHODS = {
+_METHODS: dict[str, Callable[[int], Any]] = {
     "d-vv": _D_VV,
     "d-vv-one-prior": _estimator("dissipative", "DissipativeRegressor", outside_prior="inside", anchor=False),
     "vv": _estimator("variational_variance", "VariationalVarianceRegressor"),

@@ -125,6 +125,10 @@ def table(
     csv: Annotated[Path | None, typer.Option(help="Exported records to read.", show_default=False)] = None,
     protocol: Annotated[Protocol | None, typer.Option(help="Which one; default: all there are.")] = None,
     format: Annotated[Format, typer.Option(help="How to show them.")] = Format.text,
+    metrics: Annotated[
+        list[str] | None, typer.Option(metavar=NAMES, help="Of protocol sound. Default: the main ones.")
+    ] = None,
+    against: Annotated[str, typer.Option(help="Method that all others are compared with.")] = "d-vv",
     out: Annotated[Path | None, typer.Option(help="File to write; default: the screen.")] = None,
 ) -> None:
     """Show records as tables: the paper's beside the published numbers, and the comparison of protocol sound."""
@@ -135,6 +139,8 @@ def table(
     if (store is None) == (csv is None):
         raise InputError("give the records by --store or by --csv, one of them.")
     wanted = None if protocol is None else protocol.value
+    if out is not None:
+        check_destination(out)
     if csv is not None:
         values = read_values(csv, wanted)
     else:
@@ -145,7 +151,7 @@ def table(
     report = _report()
     from nescio.benchmark.tables import all_tables
 
-    text = report.render(all_tables(values), format.value)
+    text = report.render(all_tables(values, metrics=_names(metrics), reference=against), format.value)
     if out is None:
         typer.echo(text)
         return
