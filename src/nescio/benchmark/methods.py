@@ -12,20 +12,17 @@ from nescio.estimators.base import DistributionRegressor
 __all__ = ["make_method"]
 
 
-def _estimator(module: str, name: str, *, member: Callable[[None], Any] | None = None, **parameters: Any) -> Any:
-    """A function from a seed to the estimator; ``member`` makes the one that an ensemble clones, without a seed."""
+def _estimator(module: str, name: str, **parameters: Any) -> Callable[[int], Any]:
+    """A function from a seed to the estimator."""
 
-    def make(seed: int | None) -> Any:
-        estimator = getattr(import_module(f"nescio.estimators.{module}"), name)
-        of = {} if member is None else {"member": member(None)}
-        return estimator(**parameters, **of, random_state=seed)
+    def make(seed: int) -> Any:
+        return getattr(import_module(f"nescio.estimators.{module}"), name)(**parameters, random_state=seed)
 
     return make
 
 
-_D_VV = _estimator("dissipative", "DissipativeRegressor")
 _METHODS: dict[str, Callable[[int], Any]] = {
-    "d-vv": _D_VV,
+    "d-vv": _estimator("dissipative", "DissipativeRegressor"),
     "d-vv-one-prior": _estimator("dissipative", "DissipativeRegressor", outside_prior="inside", anchor=False),
     "vv": _estimator("variational_variance", "VariationalVarianceRegressor"),
     "vv-no-prior": _estimator("variational_variance", "VariationalVarianceRegressor", prior=None),
@@ -33,7 +30,7 @@ _METHODS: dict[str, Callable[[int], Any]] = {
     "mean-variance": _estimator("mean_variance", "MeanVarianceRegressor"),
     "beta-nll": _estimator("mean_variance", "MeanVarianceRegressor", beta=0.5),  # the value its paper recommends
     "deep-ensemble": _estimator("ensemble", "DeepEnsembleRegressor"),
-    "d-vv-ensemble": _estimator("ensemble", "DeepEnsembleRegressor", member=_D_VV),
+    "d-vv-ensemble": _estimator("dissipative", "DissipativeRegressor", n_members=5),  # as many as deep-ensemble
     "mc-dropout": _estimator("dropout", "MCDropoutRegressor"),
     "skafte": _estimator("reliable", "ReliableVarianceRegressor"),
     "ncp": _estimator("noise_contrastive", "NoiseContrastiveRegressor"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -43,13 +44,19 @@ class Problem:
     """How many held-out blocks the most demanding of the methods that share this table wants."""
     members: int = 1
     """How many members the largest of the ensembles that share this table has."""
-    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    memo: dict[Hashable, tuple[Any, float]] = field(default_factory=dict, compare=False, repr=False)
+    saved: list[float] = field(default_factory=list, compare=False, repr=False)
+    """Seconds of the phases that were already there."""
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """What ``compute`` returns; for one key it is called once, by whichever method comes first."""
-        if key not in self.memo:
-            self.memo[key] = compute()
-        return self.memo[key]
+        if key in self.memo:
+            self.saved.append(self.memo[key][1])
+        else:
+            began = time.perf_counter()
+            value = compute()
+            self.memo[key] = value, time.perf_counter() - began
+        return self.memo[key][0]
 
 
 class Fitted(NamedTuple):

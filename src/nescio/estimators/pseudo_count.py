@@ -169,7 +169,7 @@ class PseudoCountRegressor(PrecisionRegressor):
         fitted = local._fit_cores(problems)
         key = ("means", *local._first_phase())
         pairs = zip(problems, fitted, strict=True)
-        return [self._count(problem, each.core, problem.memo[key]) for problem, each in pairs]
+        return [self._count(problem, each.core, problem.memo[key][0]) for problem, each in pairs]
 
     def _count(self, problem: Problem, local: Any, means: MeanPhase) -> Fitted:
         """Choose the density and the rate of its counts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +35,8 @@ def fit_stack(models: Sequence[DistributionRegressor], tables: Sequence[tuple[An
 def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[Any]:
     """Fit clones of several methods to one table; phases that they have in common are trained once.
 
-    All must have one ``random_state``: the phases would not be the same otherwise.
+    All must have one ``random_state``: the phases would not be the same otherwise. ``fit_seconds_`` of each is its time
+    with all of its phases, also those that were there already.
     """
     if not models:
         raise InputError("models must hold at least one method.")
@@ -48,8 +50,10 @@ def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[
     memo: dict[Any, Any] = {}
     results = []
     for model in fresh:
+        began = time.perf_counter()
         prepared = model._prepare(X, y, None, blocks=blocks, members=members, memo=memo)
         results.append(model._accept(prepared, model._fit_cores([prepared.problem])[0]))
+        model.fit_seconds_ = time.perf_counter() - began + sum(prepared.problem.saved)
     return results
 
 

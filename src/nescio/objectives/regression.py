@@ -113,9 +113,8 @@ def _is_small_step(y: Tensor, q: Gamma, prior: Gamma) -> bool:
 
 def join_priors(inside: Gamma, outside: Gamma, rows: torch.Size, pseudo: torch.Size) -> Gamma:
     """The inside prior at ``rows (..., B, P)`` and below it the outside prior at ``pseudo (..., K, P)``."""
-    pairs = zip(_parts(inside), _parts(outside), strict=True)
-    return Gamma(*(torch.cat([one.expand(rows), other.expand(pseudo)], dim=-2) for one, other in pairs))
 
+    def joined(one: Tensor, other: Tensor) -> Tensor:
+        return torch.cat([one.expand(rows), other.expand(pseudo)], dim=-2)
 
-def _parts(gamma: Gamma) -> tuple[Tensor, Tensor]:
-    return gamma.concentration, gamma.rate
+    return Gamma(joined(inside.concentration, outside.concentration), joined(inside.rate, outside.rate))
