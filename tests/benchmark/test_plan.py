@@ -120,6 +120,7 @@ def test_the_seed_is_that_of_the_split_and_not_of_the_method():
     assert task_seed(task) == task_seed(task._replace(method="gp"))
     others = [task._replace(trial=4), task._replace(kind="tail"), task._replace(dataset="yacht")]
     assert len({task_seed(each) for each in [task, *others]}) == 4
+    assert task_seed(task._replace(protocol="paper")) == 5  # the authors' 2 + trial
 
 
 def test_the_metrics_are_those_of_the_results():

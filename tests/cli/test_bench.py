@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from nescio.benchmark import evaluate as evaluate_module
 from nescio.benchmark import methods, stack
+from nescio.benchmark import run as runs
 from nescio.benchmark.exports import read_values
 from nescio.benchmark.names import METRICS
 from nescio.cli import app
@@ -85,6 +86,16 @@ def test_a_failed_trial_is_told_and_the_rest_is_there():
     assert (
         "Failed: sound boston standard ngboost 0: ValueError: does not like this table (in quick, line" in result.stderr
     )
+
+
+def test_an_interrupt_says_how_to_go_on(monkeypatch):
+    def stopped(stack):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs.run_plan, "__kwdefaults__", {**runs.run_plan.__kwdefaults__, "execute": stopped})
+    result = uci("--datasets", "boston", "--methods", "vv", "--split", "standard", "--trials", "1")
+    assert result.exit_code == 130
+    assert result.stderr.endswith("Interrupted; what was finished is in records.db, and the same command goes on.\n")
 
 
 @pytest.mark.parametrize("form", ["text", "md", "csv", "json", "html"])

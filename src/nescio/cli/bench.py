@@ -27,7 +27,7 @@ bench = typer.Typer(
 )
 
 NAMES = "NAME[,NAME]"
-FAULT = 1
+FAULT, INTERRUPTED = 1, 130
 
 
 class Protocol(StrEnum):
@@ -89,7 +89,11 @@ def uci(
             make_method(name, seed=0)  # what is not installed is told now, not after an hour
     plan = make_plan(request, describe(request))
     with Store(store, create=True) as records:
-        summary = run_plan(plan, records, engine=engine.value, jobs=jobs, address=address)
+        try:
+            summary = run_plan(plan, records, engine=engine.value, jobs=jobs, address=address)
+        except KeyboardInterrupt:
+            typer.echo(f"Interrupted; what was finished is in {store}, and the same command goes on.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
         asked = {task for stack in plan for task in stack.tasks}
         failures = [failure for failure in records.failures() if failure.task in asked]
         if csv is not None:
