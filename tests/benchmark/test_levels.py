@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,3 +63,17 @@ def test_an_unknown_method_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr(levels, "load_uci", made_up)
     assert levels.main(["--methods", "crystal-ball", "--datasets", "one"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_page_shows_the_levels_of_the_records():
+    root = Path(__file__).parents[2]
+    records = []
+    for path in sorted((root / "results").glob("baselines_*.csv")):
+        with path.open(newline="") as file:
+            records += list(csv.DictReader(file))
+    lines = (root / "docs" / "baselines.md").read_text(encoding="utf-8").splitlines()
+    shown = [line for line in lines if line.startswith("| ours, `")]
+    methods = [line.split("`")[1] for line in shown]
+    assert {"mean-variance", "beta-nll", "deep-ensemble", "mc-dropout", "evidential", "faithful"} <= set(methods)
+    for line, method in zip(shown, methods, strict=True):
+        assert line == levels.page_row(method, records)

@@ -12,7 +12,7 @@ import argparse
 import csv
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from nescio.datasets.benchmark_splits import make_splits
 from nescio.datasets.uci import load_uci
 from nescio.estimators.together import fit_stack
 
-__all__ = ["DATASETS", "levels", "main", "summary"]
+__all__ = ["DATASETS", "levels", "main", "page_row", "summary"]
 
 DATASETS = ("boston", "concrete", "energy", "kin8nm", "ccpp", "wine_red", "yacht")
 MEASURES = ("log_likelihood_raw", "gaussian_log_likelihood_raw", "rmse_raw", "coverage_90", "seconds")
@@ -78,6 +78,18 @@ def summary(records: Sequence[dict[str, Any]]) -> str:
         cells = " ".join(f"{values[name].mean():12.3f}" for name in MEASURES)
         lines.append(f"{method:14s} {dataset:10s} {error:6.3f} {cells}")
     return "\n".join(lines)
+
+
+def page_row(method: str, records: Sequence[Mapping[str, Any]]) -> str:
+    """The method's line in ``docs/baselines.md``: mean and standard error of the log-likelihood, set by set."""
+    cells = []
+    for dataset in DATASETS:
+        values = [
+            float(row["log_likelihood_raw"]) for row in records if (row["method"], row["dataset"]) == (method, dataset)
+        ]
+        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+        cells.append(f"{np.mean(values):.2f} ± {error:.2f}" if values else "")
+    return f"| ours, `{method}` | {' | '.join(cells)} |"
 
 
 def merge(path: Path, records: Sequence[dict[str, Any]]) -> None:
