@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from nescio._validation import InputError
 from nescio.benchmark import stack as stack_module
 from nescio.benchmark.engines import open_engine
 from nescio.benchmark.exports import export_records, read_values
@@ -118,7 +119,8 @@ def test_a_run_that_is_killed_and_started_again_has_the_records_of_an_undisturbe
     assert measured + before == len(planned)
     assert 0 < before <= len(there)
     assert exported(tmp_path, "killed") == undisturbed
-    assert finish(start(tmp_path, "killed", 0.0, MADE_UP_JOBS=jobs)) == (0, 0, len(planned))
+    with Store(tmp_path / "killed.db", create=True) as store:
+        assert missing_stacks(made_up.plan(), store) == []
 
 
 def test_an_interrupt_keeps_what_is_finished(tmp_path):
@@ -194,9 +196,21 @@ def test_a_task_that_no_worker_survives_is_found_and_left_behind(tmp_path, monke
     with Store(tmp_path / "x.db", create=True) as store:
         summary = run_plan(plan, store, execute=partial(made_up.measure, log=os.devnull, pause=0.0))
         assert {failure.task for failure in store.failures()} == deadly
-        assert all(failure.error == "the worker died (Broken: a worker is gone)" for failure in store.failures())
+        assert all(failure.error == "no worker survived it (Broken: a worker is gone)" for failure in store.failures())
         assert len(store.done()) == summary.measured == 42 - 2
     assert len(log) < 4 * len(plan)
+
+
+def test_a_pool_that_can_do_nothing_is_told_before_the_whole_plan_is_given_up(tmp_path, monkeypatch):
+    from nescio.benchmark import run
+
+    plan = made_up.plan()
+    everything = {task for stack in plan for task in stack.tasks}
+    monkeypatch.setattr(run, "open_engine", lambda *_: _Open(fragile_pool(everything, [])))
+    with Store(tmp_path / "x.db", create=True) as store:
+        with pytest.raises(InputError, match=r"3 stacks in a row came to nothing \(Broken: a worker is gone\); see"):
+            run_plan(plan, store, execute=partial(made_up.measure, log=os.devnull, pause=0.0))
+        assert len(store.failures()) == sum(len(stack.tasks) for stack in plan[:3])
 
 
 class _Open:

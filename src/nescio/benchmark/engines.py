@@ -70,13 +70,18 @@ def _dask_client(jobs: int, address: str | None) -> Iterator[Any]:
 
 
 def _dask_backend(client: Any) -> Any:
-    """Joblib's own, but for what it does when a stack has brought down one worker after another.
+    """Joblib's own, but for two things that it does when workers are lost.
 
-    Dask then gives the stack up, and joblib would wait for its result for ever: it tells its callback of results only.
+    Where a stack has brought down one worker after another Dask gives it up, and joblib would wait for its result for
+    ever: it tells its callback of results only. And with a single worker left, joblib would run the rest in this
+    process.
     """
     from joblib._dask import DaskDistributedBackend
 
     class Backend(DaskDistributedBackend):
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            return max(super().effective_n_jobs(n_jobs), 2)
+
         def submit(self, func: Any, callback: Any = None) -> Any:
             future = super().submit(func, callback)
             future.add_done_callback(lambda done: callback(done.exception()) if done.exception() else None)

@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
+from nescio._validation import InputError
 from nescio.benchmark.engines import Engine, open_engine
 from nescio.benchmark.plan import Stack
 from nescio.benchmark.stack import Outcome, run_stack
 from nescio.benchmark.store import Failure, Store
 
 __all__ = ["Summary", "missing_stacks", "run_plan"]
+
+MOST_LOST = 3  # stacks in a row that break every pool: a machine set up wrongly, not a method at fault
 
 
 class Summary(NamedTuple):
@@ -76,14 +79,21 @@ def _carry_out(
     """Run all stacks, whatever becomes of single workers.
 
     A worker that dies takes the whole pool with it, and its stack cannot be told from those beside it. So the rest is
-    tried again; where that gets nowhere, the first of them is run alone, then all others together again.
+    tried again; where that gets nowhere, the first of them is run alone, then all others together again. Where several
+    in a row come to nothing even so, it is the pool that is at fault.
     """
-    left = list(stacks)
+    left, lost = list(stacks), 0
     while left:
         unfinished, broken = _attempt(left, pool, execute, finish)
-        if broken is not None and len(unfinished) == len(left):
+        if len(unfinished) < len(left):
+            lost = 0
+        elif broken is not None:
             first, *unfinished = unfinished
-            _alone(first, pool, execute, finish)
+            lost = 0 if _alone(first, pool, execute, finish) else lost + 1
+            if lost == MOST_LOST:
+                raise InputError(
+                    f"{lost} stacks in a row came to nothing ({_words(broken)}); see to the workers, then run it again."
+                )
         left = unfinished
 
 
@@ -111,16 +121,24 @@ def _alone(
     pool: Engine,
     execute: Callable[[Stack], Outcome],
     finish: Callable[[Stack, Outcome], None],
-) -> None:
-    """Run a stack with nothing beside it; if its worker dies, run it task by task and record which it does not survive.
+) -> bool:
+    """Run a stack with nothing beside it, and if it breaks the pool, task by task; whether anything came of it.
 
-    Protocol paper has one function for all trials of a method, so there the whole stack is tried again.
+    What breaks the pool again is recorded as a failure. Protocol paper has one function for all trials of a method, so
+    there the whole stack is tried again.
     """
     if _attempt([stack], pool, execute, finish)[1] is None:
-        return
+        return True
+    useful = False
     whole = stack.tasks[0].protocol == "paper"
     for part in [stack] if whole else [Stack((task,)) for task in stack.tasks]:
         broken = _attempt([part], pool, execute, finish)[1]
+        useful |= broken is None
         if broken is not None:
-            words = f"the worker died ({type(broken).__name__}: {' '.join(str(broken).split())[:200]})"
+            words = f"no worker survived it ({_words(broken)})"
             finish(part, Outcome([], [Failure(task, words) for task in part.tasks]))
+    return useful
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
