@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import builtins
+import itertools
 import pickle
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import integrate, stats
 from sklearn.gaussian_process import GaussianProcessRegressor as Oracle
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nescio.distributions import Gamma
+from nescio.estimators.bayes_by_backprop import BayesByBackpropRegressor, VariationalMLP, weight_divergence
 from nescio.estimators.gaussian_process import GaussianProcessRegressor, negative_log_evidence
+from nescio.estimators.locality import Locality, LocalitySampler
+from nescio.estimators.natural_boosting import NaturalBoostingRegressor
+from nescio.estimators.noise_contrastive import BayesianLastLayer, NoiseContrastiveRegressor, gaussian_divergence
 from nescio.estimators.pseudo_count import PseudoCountRegressor, leave_one_out, pseudo_count_posterior
+from nescio.estimators.reliable import ReliableVarianceRegressor, blended, far_share
 from nescio.estimators.together import fit_stack
+from nescio.estimators.vbem import VBEMRegressor, gamma_from_normals, log_mixture, mixture_kl
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": (
@@ -24,9 +32,15 @@ EXPECTED_FAILURES = {
     ),
     "check_sample_weight_equivalence_on_sparse_data": "sparse tables are refused",
 }
+QUICK = {"max_steps": 60, "hidden": (8,), "learning_rate": 0.05, "random_state": 0}
 METHODS = [
     GaussianProcessRegressor(max_rows=60, n_starts=1, max_iterations=8, random_state=0),
     PseudoCountRegressor(max_steps=20, hidden=(8,), mean_hidden=(8,), learning_rate=0.05, random_state=0),
+    NoiseContrastiveRegressor(**QUICK),
+    BayesByBackpropRegressor(**QUICK, n_samples=5),
+    VBEMRegressor(**QUICK, n_components=5),
+    ReliableVarianceRegressor(**QUICK, mean_sampler=(1, 8, 9), variance_sampler=(2, 4, 5)),
+    NaturalBoostingRegressor(max_stages=12, learning_rate=0.3, random_state=0),
 ]
 names = lambda model: type(model).__name__
 
@@ -77,8 +91,8 @@ def test_a_rows_answer_does_not_depend_on_its_batch(method):
     np.testing.assert_allclose(model.predict(far), whole.mean, rtol=1e-5)
     for rows in (slice(0, 1), slice(3, 60), np.array([139, 0, 70])):
         part = model.predict_dist(far[rows])
-        np.testing.assert_array_equal(part.mean, whole.mean[rows])
-        np.testing.assert_array_equal(part.std, whole.std[rows])
+        np.testing.assert_allclose(part.mean, whole.mean[rows], rtol=1e-13)  # sums over members may round differently
+        np.testing.assert_allclose(part.std, whole.std[rows], rtol=1e-13)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=names)
@@ -185,3 +199,203 @@ def test_counts_grow_with_the_rows_and_leave_the_prior_far_away():
     np.testing.assert_allclose(large.predict(1e5 * X, return_std=True)[1], 7.0)
     np.testing.assert_allclose(large.knowledge(1e5 * X), 0.0, atol=1e-12)
     assert (large.knowledge(X) > 0.1).mean() > 0.8
+
+
+def double(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def gaussian_kl_by_quadrature(loc, std, other_loc, other_std):
+    """KL(N(loc, std) || N(other_loc, other_std)) as an integral."""
+    density = stats.norm(loc, std)
+    integrand = lambda t: density.pdf(t) * (density.logpdf(t) - stats.norm(other_loc, other_std).logpdf(t))
+    return integrate.quad(integrand, loc - 12 * std, loc + 12 * std, epsabs=1e-12)[0]
+
+
+def test_the_divergence_of_weights_is_the_integral_and_rejects_the_wrong_twins():
+    loc, std, prior = 0.7, 0.3, 1.9
+    found = float(weight_divergence(double([loc]), double([std]), double(prior)))
+    assert found == pytest.approx(gaussian_kl_by_quadrature(loc, std, 0.0, prior), rel=1e-9)
+    assert found != pytest.approx(gaussian_kl_by_quadrature(0.0, prior, loc, std), rel=1e-2)  # the other direction
+    assert found != pytest.approx(gaussian_kl_by_quadrature(loc, std**2, 0.0, prior), rel=1e-2)  # variance for std
+    several = weight_divergence(double([loc, loc], [loc, 0.0]), double([std, std], [std, std]), double(prior, prior))
+    np.testing.assert_allclose(several[0], 2 * found)
+
+
+def test_the_contrast_is_the_divergence_from_the_prior_and_not_the_other_way_round():
+    found = float(gaussian_divergence(double(0.49), double(0.4), 1.44, double(-0.8)))
+    assert found == pytest.approx(gaussian_kl_by_quadrature(-0.8, 1.2, 0.4, 0.7), rel=1e-9)
+    assert found != pytest.approx(gaussian_kl_by_quadrature(0.4, 0.7, -0.8, 1.2), rel=1e-2)
+
+
+def test_noise_for_sums_is_noise_for_weights():
+    """The local reparametrisation has the mean and variance of networks with drawn weights."""
+    network = VariationalMLP(3, 1, (), "relu")
+    streams = [torch.Generator().manual_seed(0)]
+    parameters = {name: value.double() for name, value in network.initialise(streams).items()}
+    x = torch.randn(1, 2, 3, generator=streams[0], dtype=torch.float64)
+    noise = torch.randn(1, 2, 1, generator=streams[0], dtype=torch.float64)
+    middle = network(parameters, x, 0.0 * noise)
+    std = (network(parameters, x, noise) - middle) / noise
+    drawn = network.plain(network.sample(parameters, 40_000, seed=1), x.expand(40_000, 2, 3))[:, 0]
+    np.testing.assert_allclose(drawn.mean(0), middle[0].numpy(), atol=5 * float(std.max()) / 200)
+    np.testing.assert_allclose(drawn.std(0), std[0].numpy(), rtol=5 / 280)  # 5 standard errors of a deviation
+
+
+def test_the_divergence_counts_once_and_by_the_number_of_rows():
+    """Twice the rows, the same evidence per row: with the divergence over N the posterior gets sharper."""
+    X, y = make_table(n=40)
+    settings = {"max_steps": 400, "hidden": (8,), "learning_rate": 0.02, "random_state": 0, "noise": "homoscedastic"}
+    few = BayesByBackpropRegressor(**settings).fit(X, y)
+    many = BayesByBackpropRegressor(**settings).fit(np.tile(X, (8, 1)), np.tile(y, 8))
+    assert many.predict_dist(X).mean_std.mean() < 0.8 * few.predict_dist(X).mean_std.mean()
+
+
+def test_the_last_layer_is_unsure_where_noise_was_added_and_sure_at_the_data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(300, 1))
+    y = np.sin(3 * X[:, 0]) + 0.05 * rng.normal(size=300)
+    settings = {"max_steps": 300, "hidden": (50, 50), "learning_rate": 0.01, "random_state": 0, "noise_std": 1.0}
+    told = NoiseContrastiveRegressor(**settings, ncp_weight=0.1).fit(X, y)
+    untold = NoiseContrastiveRegressor(**settings, ncp_weight=0.0).fit(X, y)
+    away = np.array([[-2.0], [2.0]])
+    assert (told.predict(away, return_std=True)[1] > 3 * untold.predict(away, return_std=True)[1]).all()
+    assert told.predict_dist(away).std.min() > 1.5 * told.predict_dist(X).std.mean()
+    divergence = BayesianLastLayer.weight_divergence(
+        {"loc_weight": torch.full((1, 2, 1), 0.2), "loc_rho": torch.full((1, 2, 1), float(np.log(np.expm1(0.05))))}
+    )
+    assert float(divergence) == pytest.approx(2 * gaussian_kl_by_quadrature(0.2, 0.05, 0.0, 0.1), rel=1e-4)
+
+
+@pytest.mark.parametrize("concentration", [1.0001, 1.4, 3.0, 60.0])
+def test_weighted_normals_are_gammas(concentration):
+    z = np.linspace(-12, 12, 400_001)
+    value, weight = (part.numpy() for part in gamma_from_normals(double(concentration), torch.as_tensor(z)))
+    law = stats.gamma(concentration)
+    assert weight.max() < 1.06
+    for power, expected in ((0, 1.0), (1, law.mean()), (2, law.moment(2))):
+        found = integrate.trapezoid(stats.norm.pdf(z) * weight * value**power, z)
+        assert found == pytest.approx(expected, rel=2e-3 if concentration < 1.4 else 1e-6)
+    unweighted = integrate.trapezoid(stats.norm.pdf(z) * np.log(value), z)
+    expected = integrate.quad(lambda t: law.pdf(t) * np.log(t), 0, np.inf)[0]
+    assert concentration > 10 or unweighted != pytest.approx(expected, rel=1e-4)
+
+
+def test_the_divergence_from_a_mixture_prior_is_the_integral():
+    q = Gamma(double([[2.3]]), double([[0.7]]))
+    prior = Gamma(double([[1.5], [4.0]]), double([[0.6], [9.0]]))
+    log_share = double([[0.3, 0.7]]).log()
+    posterior = stats.gamma(2.3, scale=1 / 0.7)
+    mixture = lambda t: 0.3 * stats.gamma(1.5, scale=1 / 0.6).pdf(t) + 0.7 * stats.gamma(4.0, scale=1 / 9.0).pdf(t)
+    expected = integrate.quad(lambda t: posterior.pdf(t) * (posterior.logpdf(t) - np.log(mixture(t))), 0, 80)[0]
+    noise = torch.randn(1, 1, 200_000, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    singles = torch.cat([mixture_kl(q, log_share, prior, part) for part in noise.split(1_000, dim=2)]).numpy()
+    error = singles.std() / np.sqrt(singles.size)
+    assert abs(singles.mean() - expected) < 5 * error
+    assert error < 0.01
+    swapped = mixture_kl(q, double([[0.7, 0.3]]).log(), prior, noise)
+    assert abs(float(swapped) - expected) > 20 * error
+    points = double(0.2, 1.1, 5.0)
+    found = log_mixture(points.view(1, 1, 3, 1), log_share, prior)
+    np.testing.assert_allclose(found[0, 0], np.log(mixture(points.numpy())), rtol=1e-10)
+
+
+def test_a_component_of_the_mixture_prior_is_a_product_over_outputs():
+    prior = Gamma(double([[1.5, 3.0], [4.0, 2.0]]), double([[0.6, 1.0], [9.0, 5.0]]))
+    found = log_mixture(double(0.4, 2.0).view(1, 1, 1, 2), double(0.3, 0.7).log().view(1, 1, 2), prior)
+    density = lambda a, b, t: stats.gamma(a, scale=1 / b).pdf(t)
+    joint = 0.3 * density(1.5, 0.6, 0.4) * density(3, 1, 2.0) + 0.7 * density(4, 9, 0.4) * density(2, 5, 2.0)
+    np.testing.assert_allclose(float(found), np.log(joint), rtol=1e-10)
+    assert VBEMRegressor(**QUICK, n_components=3).fit(*make_table(outputs=2)).inside_prior_ is None
+
+
+@pytest.mark.parametrize("primaries", [1, 2])
+def test_inclusion_is_exact_by_enumeration_of_all_batches(primaries):
+    x = np.array([[0.0], [0.2], [0.5], [1.4], [1.5], [4.0]])
+    locality = Locality(x, primaries, 2, 3)
+    near = [np.argsort(np.abs(x[:, 0] - point))[:3] for point in x[:, 0]]
+    batches = [list(itertools.combinations(rows, 2)) for rows in near]  # what one primary can bring in
+    included = np.zeros(6)
+    for chosen in itertools.product(range(6), repeat=primaries):
+        ways = list(itertools.product(*(batches[primary] for primary in chosen)))
+        for way in ways:
+            included[list(set(itertools.chain(*way)))] += 1 / len(ways) / 6**primaries
+    np.testing.assert_allclose(locality.inclusion, included, rtol=1e-6)
+    assert not np.allclose(locality.inclusion, primaries * 2 / 6)  # as if rows were drawn evenly
+
+
+def test_weighted_sums_over_local_batches_are_means_over_all_rows():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 2))
+    values = torch.as_tensor(np.square(x).sum(1) + 2.0, dtype=torch.float32)  # outer rows are drawn less often
+    stream, steps = torch.Generator().manual_seed(0), 20_000
+    localities = [[Locality(x, 1, 4, 6), Locality(x, 2, 5, 5)]]
+    sampler = LocalitySampler([torch.arange(30)], localities, [4, 10], [stream], None, torch.device("cpu"))
+    draws = sampler.take(steps, torch.tensor([0]))
+    for part in (slice(0, 4), slice(4, 14)):
+        sums = np.array([float((draw.weights * values[draw.rows])[0, part].sum()) for draw in draws])
+        assert abs(sums.mean() - float(values.mean())) < 5 * sums.std() / np.sqrt(steps)
+        plain = np.array([float(values[draw.rows][0, part].mean()) for draw in draws])
+        assert abs(plain.mean() - float(values.mean())) > 5 * plain.std() / np.sqrt(steps)  # without the weights
+
+
+def test_the_blend_has_the_right_mean_variance_and_both_limits():
+    loc, shape, rate, far = double(0.4), double(2.6), double(0.8), double(3.0)
+    local, away = blended(loc, shape, rate, double(0.0), far), blended(loc, shape, rate, double(1.0), far)
+    np.testing.assert_allclose([local.df, local.scale**2], [[5.2], [0.8 / 2.6]])
+    assert float(away.df) > 1e5
+    np.testing.assert_allclose(away.variance, far)
+    share = 0.3
+    middle = blended(loc, shape, rate, double(share), far)
+    np.testing.assert_allclose(middle.variance, 0.7 * 0.8 / 1.6 + 0.3 * 3.0)
+    precisions = stats.gamma(2.6, scale=1 / 0.8).ppf((np.arange(20_000) + 0.5) / 20_000)  # the sum itself
+    spread = np.sqrt((1 - share) / precisions + share * 3.0)
+    for y in (0.4, 1.5, 3.0):
+        exact = np.log(stats.norm(0.4, spread).pdf(y).mean())
+        assert float(middle.log_prob(double(y))) == pytest.approx(exact, abs=0.05)
+
+
+def test_the_far_share_is_a_thousandth_on_a_centre_whatever_the_reach():
+    for reach in (0.1, 1.7, 30.0):
+        assert float(far_share(double(0.0), double(reach))) == pytest.approx(1e-3)
+        assert float(far_share(double(reach * np.log(999.0)), double(reach))) == pytest.approx(0.5)
+
+
+def test_far_away_the_reliable_variance_is_the_level():
+    X, y = make_table()
+    model = ReliableVarianceRegressor(**QUICK, outside=6.0).fit(X, y)
+    np.testing.assert_allclose(model.predict(1e4 * X, return_std=True)[1], 6.0, rtol=1e-4)
+    assert model.predict(X, return_std=True)[1].max() < 4.0
+
+
+def test_boosting_without_its_library_says_what_to_install(monkeypatch):
+    plain = builtins.__import__
+
+    def missing(name, *arguments, **named):
+        if name == "ngboost":
+            raise ImportError(name)
+        return plain(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(ValueError, match=r"needs ngboost, .* pip install 'nescio\[peers\]'"):
+        NaturalBoostingRegressor().fit(*make_table())
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (GaussianProcessRegressor(kernel="linear"), "kernel must be one of 'rbf', 'matern'; got 'linear'"),
+        (PseudoCountRegressor(outside=-1.0), "outside must be a positive number in units of y"),
+        (PseudoCountRegressor(prior_shape=1.0), "prior_shape must be a finite number that exceeds 1"),
+        (NoiseContrastiveRegressor(noise_std=0.0), "noise_std must be a finite number that exceeds 0"),
+        (BayesByBackpropRegressor(noise="none"), "noise must be one of"),
+        (VBEMRegressor(n_components=0), "n_components must be a whole number of at least 1"),
+        (ReliableVarianceRegressor(mean_sampler=(0, 4, 5)), "mean_sampler must be a whole number of at least 1"),
+        (NaturalBoostingRegressor(max_stages=0), "max_stages must be a whole number of at least 1"),
+        (VBEMRegressor(max_steps=0), "max_steps must be a whole number of at least 1"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else type(value).__name__,
+)
+def test_a_bad_parameter_gets_one_sentence(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*make_table(n=20))
