@@ -193,7 +193,9 @@ class PaperStack:
             patience=settings.patience_checks * check,
             keep="last",
         )
-        mode = "auto" if epoch >= COMPILE_FROM else False
+        mode: bool | str = "auto" if epoch >= COMPILE_FROM else False
+        if mode:
+            torch.compiler.reset()  # else the ninth shape in one process would be refused, and run eagerly
         return train(start, losses, sampler, schedule, criterion=criterion, compile=mode).parameters
 
 
