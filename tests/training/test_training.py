@@ -254,3 +254,16 @@ def test_a_step_that_cannot_be_compiled_runs_eagerly_in_auto_mode(monkeypatch):
         assert torch.equal(value, fallen_back.parameters[name])
     with pytest.raises(RuntimeError, match="no headers"):
         problem([0], steps=10, compile=True)
+
+
+def test_a_gradient_that_lies_otherwise_in_memory_moves_the_right_elements():
+    start = {"w": torch.zeros(1, 2, 3)}
+    wanted = torch.tensor([[[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0]]])
+
+    def losses(parameters, draw):
+        turned = parameters["w"].transpose(1, 2)
+        return PointLosses(turned.mul(wanted.transpose(1, 2).contiguous()).sum((1, 2)).unsqueeze(1))
+
+    stepper = EagerStepper(start, losses)
+    stepper.advance([Draw(torch.arange(1), torch.zeros(1, 1, dtype=torch.long), None, None)], [0.1])
+    torch.testing.assert_close(stepper.parameters["w"].detach(), -0.1 * wanted, rtol=1e-5, atol=0.0)

@@ -158,13 +158,15 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         if return_std:
             prediction = self.predict_dist(X)
             return prediction.mean, prediction.std
-        loc = self.core_.locations(self._rows(X))
+        rows = self._rows(X)
+        loc = self.core_.locations(rows)
         mean: np.ndarray = (loc.double().numpy() * self.y_scale_ + self.y_shift_).mean(0)
         return mean[:, 0] if self.single_target_ else mean
 
     def predict_dist(self, X: Any) -> Prediction:
         """The whole predictive distribution of each row, in units of y."""
-        parts: StudentT = self.core_.predictive(self._rows(X))
+        rows = self._rows(X)
+        parts: StudentT = self.core_.predictive(rows)
         shift, scale = torch.as_tensor(self.y_shift_), torch.as_tensor(self.y_scale_)
         scaled = StudentT(parts.df.double(), parts.loc.double() * scale + shift, parts.scale.double() * scale)
         return Prediction(StudentTMixture(scaled), self.single_target_)

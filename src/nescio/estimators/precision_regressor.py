@@ -30,7 +30,8 @@ class PrecisionRegressor(DistributionRegressor):
 
     def posterior(self, X: Any) -> tuple[Tensor, Gamma]:
         """Means and Gamma posteriors of the members, each ``(M, N, P)``, in standardised units."""
-        loc, q = self.core_.posterior(self._rows(X))
+        rows = self._rows(X)
+        loc, q = self.core_.posterior(rows)
         return loc.double(), Gamma(q.concentration.double(), q.rate.double())
 
     def knowledge(self, X: Any) -> np.ndarray:

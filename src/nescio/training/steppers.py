@@ -77,7 +77,9 @@ class EagerStepper:
             values = per_model(self._losses(self.parameters, draw), draw.weights)
             leaves = list(self.parameters.values())
             for leaf, gradient in zip(leaves, torch.autograd.grad(values.sum(), leaves), strict=True):
-                leaf.grad = gradient
+                # The fused kernel reads memory as it lies: a gradient must lie as its parameter does.
+                same = gradient.stride() == leaf.stride()
+                leaf.grad = gradient if same else torch.empty_like(leaf).copy_(gradient)
             self._optimiser.param_groups[0]["lr"] = rate
             self._optimiser.step()
         return values.detach()
