@@ -46,8 +46,8 @@ def paper_trials(X: np.ndarray, kind: str, trials: int) -> list[PaperTrial]:
 
     A tenth of the rows, chosen at random, is for testing. Of the others, for a gap, the middle third by position along
     the feature is tested too; a tenth of what is left validates. Equal rows may be on both sides. The rows are those of
-    ``make_splits(..., protocol="paper")`` but for the first trial, whose data the authors set up twice in a row, so
-    that its second draw counts; with it the test errors of their own runs come out trial by trial.
+    ``make_splits(..., protocol="paper")`` but for the first standard trial: its data the authors set up twice in a row,
+    so that the second draw counts. With it the errors of their own runs on Boston come out trial by trial.
     """
     check_one_of("kind", kind, ("standard", "gap"))
     count = trials if kind == "standard" else min(trials, X.shape[1])
@@ -58,7 +58,7 @@ def _trial(X: np.ndarray, number: int, feature: int | None) -> PaperTrial:
     seed = FIRST_SEED + number
     shuffle, generator = np.random.RandomState(seed), torch.Generator().manual_seed(seed)
     tested = int(TEST_FRACTION * len(X))
-    for _ in range(2 if number == 0 else 1):
+    for _ in range(2 if number == 0 and feature is None else 1):
         rows = shuffle.permutation(len(X))
         inside, rest = rows[:tested], rows[tested:]
         mixed = torch.randperm(len(rest), generator=generator).numpy()
