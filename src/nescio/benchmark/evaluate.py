@@ -24,7 +24,7 @@ from nescio.estimators.precision_regressor import PrecisionRegressor
 
 __all__ = ["MOST_ROWS", "evaluate"]
 
-MOST_ROWS = 5_000  # of a region: the error of a mean over them is far below that between splits
+MOST_ROWS = 2_000  # of a region: the error of a mean over them is far below that between splits
 LEVELS = (50, 90, 95)
 
 Found = Iterator[tuple[str, str, float]]
@@ -34,7 +34,7 @@ def evaluate(model: DistributionRegressor, data: UCIData, split: Split, seed: in
     """Rows of region, metric and value.
 
     ``elbo`` is taken to the inside prior. Off the data: AUROC and FPR95 of the mean std over outputs, AUROC of the
-    support, and the mean std; against the ordinary test rows. Where a region has more than 5,000 rows, that many are
+    support, and the mean std; against the ordinary test rows. Where a region has more than 2,000 rows, that many are
     drawn, the same for all methods of one seed.
     """
     regions = _sample(split, len(data.X), seed)
