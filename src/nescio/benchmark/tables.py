@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nescio._validation import InputError, join_names
-from nescio.benchmark import paper_tables, sound_tables
+from nescio.benchmark import overview, paper_tables, sound_tables
 from nescio.benchmark.cells import Table, gather
 from nescio.benchmark.exports import Value
 from nescio.benchmark.names import METRICS
@@ -37,6 +37,8 @@ def all_tables(
         chosen = tuple(metrics or sound_tables.MAIN_METRICS)
         compared = tuple(name for name in metrics if METRICS[name].better) if metrics else sound_tables.COMPARED
         tables += [
+            *overview.ahead_table(results, reference),
+            *overview.detection_table(results),
             *sound_tables.difference_tables(results, reference, compared),
             *sound_tables.rank_table(results, chosen),
             *sound_tables.count_table(results, chosen),

@@ -163,6 +163,29 @@ def table(
         handle.write(text.encode())
 
 
+@bench.command()
+def page(
+    path: Annotated[Path, typer.Argument(help="Markdown with places for tables: <!-- table:NAME -->.")],
+    csv: Annotated[list[Path], typer.Option(help="Exported records to read; may be given several times.")],
+) -> None:
+    """Write the tables of a page anew from exported records."""
+    from nescio._files import written_beside
+    from nescio.benchmark.exports import read_values
+
+    check_destination(path)
+    _report()
+    from nescio.benchmark.tables import all_tables
+    from nescio.report.page_tables import fill_tables
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    filled = fill_tables(text, all_tables([value for file in csv for value in read_values(file)]))
+    with written_beside(path) as handle:
+        handle.write(filled.encode())
+
+
 def _report() -> Any:
     try:
         from nescio.report import tables
