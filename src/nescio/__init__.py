@@ -6,20 +6,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nescio.estimators import DissipativeRegressor, Prediction, VariationalVarianceRegressor
+    from nescio.estimators import (
+        BayesByBackpropRegressor,
+        DeepEnsembleRegressor,
+        DissipativeRegressor,
+        EvidentialRegressor,
+        FaithfulRegressor,
+        GaussianProcessRegressor,
+        MCDropoutRegressor,
+        MeanVarianceRegressor,
+        NaturalBoostingRegressor,
+        NoiseContrastiveRegressor,
+        Prediction,
+        PseudoCountRegressor,
+        ReliableVarianceRegressor,
+        VariationalVarianceRegressor,
+        VBEMRegressor,
+    )
     from nescio.persistence import load, save
 
 __version__ = "0.1.0"
 
-__all__ = ["DissipativeRegressor", "Prediction", "VariationalVarianceRegressor", "__version__", "load", "save"]
+__all__ = [
+    "BayesByBackpropRegressor",
+    "DeepEnsembleRegressor",
+    "DissipativeRegressor",
+    "EvidentialRegressor",
+    "FaithfulRegressor",
+    "GaussianProcessRegressor",
+    "MCDropoutRegressor",
+    "MeanVarianceRegressor",
+    "NaturalBoostingRegressor",
+    "NoiseContrastiveRegressor",
+    "Prediction",
+    "PseudoCountRegressor",
+    "ReliableVarianceRegressor",
+    "VBEMRegressor",
+    "VariationalVarianceRegressor",
+    "__version__",
+    "load",
+    "save",
+]
 
-_HOMES = {
-    "DissipativeRegressor": "nescio.estimators",
-    "Prediction": "nescio.estimators",
-    "VariationalVarianceRegressor": "nescio.estimators",
-    "load": "nescio.persistence",
-    "save": "nescio.persistence",
-}
+_HOMES = {name: "nescio.estimators" for name in __all__ if name[0].isupper()}
+_HOMES |= {"load": "nescio.persistence", "save": "nescio.persistence"}
 
 
 def __getattr__(name: str) -> Any:
