@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import torch
+import torch._dynamo
 
 from nescio._random import generators
 from nescio._validation import InputError, NumericalError
@@ -200,10 +201,12 @@ def test_the_way_to_step_follows_the_device_and_the_work_ahead(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
-def test_compiled_steps_equal_eager_ones():
-    eager, compiled = problem([0, 1, 2], steps=60), problem([0, 1, 2], steps=60, compile=True)
-    for name, value in eager.parameters.items():
-        torch.testing.assert_close(value, compiled.parameters[name], rtol=1e-7, atol=1e-9)
+def test_compiled_steps_equal_eager_ones_and_each_run_is_compiled_once():
+    for models in ([0, 1, 2], [3, 4]):
+        with torch._dynamo.config.patch(recompile_limit=1):  # a second compilation of a step would raise
+            compiled = problem(models, steps=60, compile=True)
+        for name, value in problem(models, steps=60).parameters.items():
+            torch.testing.assert_close(value, compiled.parameters[name], rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a CUDA device")

@@ -147,6 +147,7 @@ def _column(hidden: Tensor, weight: Tensor) -> Tensor:
     These forms may round a row differently in another place of the batch: they are for training.
     """
     if torch.compiler.is_compiling() or hidden.numel() < MANY:
-        return (hidden * weight.transpose(1, 2)).sum(-1, keepdim=True)
+        row = weight.reshape(len(weight), 1, -1)  # not transposed: its gradient would come back laid otherwise
+        return (hidden * row).sum(-1, keepdim=True)
     product: Tensor = _Column.apply(hidden, weight)  # type: ignore[no-untyped-call]
     return product

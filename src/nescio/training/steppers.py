@@ -7,6 +7,7 @@ not a mean over models) keeps a model's step independent of who shares its stack
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Protocol
 
 import torch
@@ -128,7 +129,9 @@ class CompiledStepper:
                 new_first[name], new_second[name] = m, v
             return new_values, new_first, new_second, each
 
-        self._step = torch.compile(step, fullgraph=True, dynamic=False)
+        # A code object of its own: the compiler counts compilations by it and gives up after eight.
+        own = FunctionType(step.__code__.replace(), globals(), closure=step.__closure__)
+        self._step = torch.compile(own, fullgraph=True, dynamic=False)
 
     def advance(self, draws: Sequence[Draw], learning_rates: Sequence[float]) -> Tensor:
         """Take one step per draw; the losses of the last one, ``(A,)``."""
