@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from nescio._random import child_seed
 from nescio._validation import InputError, check_integer, join_names
+from nescio.benchmark.ablations import find_variant
 from nescio.benchmark.names import DATASETS, FAMILY, FULL_DATASETS, KINDS, METHODS, PAPER_METHODS, PROTOCOLS
 
 __all__ = ["TRIALS", "Request", "Stack", "Table", "Task", "check_request", "make_plan", "task_seed"]
@@ -136,8 +137,9 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
 def task_seed(task: Task) -> int:
     """The seed of a task: of its split alone, so that methods are compared with equal luck.
 
-    Protocol paper has the authors' seeds, 2 and up.
+    Protocol paper has the authors' seeds, 2 and up; an ablation has those of the protocol that it varies.
     """
-    if task.protocol == "paper":
+    protocol = task.protocol if task.protocol != "ablation" else find_variant(task.method)[1].protocol
+    if protocol == "paper":
         return FIRST_PAPER_SEED + task.trial
     return child_seed(0, "benchmark", task.dataset, task.kind, task.trial) % 1_000_000

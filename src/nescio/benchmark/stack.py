@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from threadpoolctl import threadpool_limits
 
+from nescio.benchmark.ablation_runs import run_variants
 from nescio.benchmark.evaluate import evaluate
 from nescio.benchmark.methods import make_method
 from nescio.benchmark.names import FAMILY
@@ -85,6 +86,8 @@ def _together(tasks: Sequence[Task]) -> list[Measurement]:
     data = _load(tasks[0].dataset)
     if tasks[0].protocol == "paper":
         return _paper(tasks, data)
+    if tasks[0].protocol == "ablation":
+        return run_variants(tasks, data)
     kind = tasks[0].kind
     trials = (
         max(TRIALS["sound"][kind], *(task.trial + 1 for task in tasks)) if kind == "standard" else TRIALS["sound"][kind]

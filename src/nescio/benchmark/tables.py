@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nescio._validation import InputError, join_names
-from nescio.benchmark import overview, paper_tables, sound_tables
+from nescio.benchmark import ablation_tables, overview, paper_tables, sound_tables
+from nescio.benchmark.ablations import ABLATION_METRICS
 from nescio.benchmark.cells import Table, gather
 from nescio.benchmark.exports import Value
-from nescio.benchmark.names import METRICS
 
 __all__ = ["all_tables"]
 
@@ -16,14 +16,14 @@ __all__ = ["all_tables"]
 def all_tables(
     values: Iterable[Value], *, metrics: Sequence[str] | None = None, reference: str = "d-vv"
 ) -> list[Table]:
-    """The tables of both protocols, of those that have records.
+    """The tables of both protocols and of the ablations, of those that have records.
 
-    ``metrics`` are those of protocol sound, the main ones by default; ``reference`` is the method that the others are
-    compared with. Statistics are computed here; nothing is drawn.
+    ``metrics`` are those of protocol sound and of the ablations, the main ones by default; ``reference`` is the method
+    that the others of protocol sound are compared with. Statistics are computed here; nothing is drawn.
     """
     for name in metrics or ():
-        if name not in METRICS:
-            raise InputError(f"metrics must be among {join_names(METRICS, 60)}; got '{name}'.")
+        if name not in ABLATION_METRICS:
+            raise InputError(f"metrics must be among {join_names(ABLATION_METRICS, 60)}; got '{name}'.")
     results = gather(values)
     protocols = {group.protocol for group in results}
     tables: list[Table] = []
@@ -33,9 +33,13 @@ def all_tables(
             *paper_tables.count_tables(results),
             *paper_tables.raw_tables(results),
         ]
+    if "ablation" in protocols:
+        tables += ablation_tables.ablation_tables(results, metrics or ())
     if "sound" in protocols:
         chosen = tuple(metrics or sound_tables.MAIN_METRICS)
-        compared = tuple(name for name in metrics if METRICS[name].better) if metrics else sound_tables.COMPARED
+        compared = (
+            tuple(name for name in metrics if ABLATION_METRICS[name].better) if metrics else sound_tables.COMPARED
+        )
         tables += [
             *overview.ahead_table(results, reference),
             *overview.detection_table(results),

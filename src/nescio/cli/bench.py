@@ -1,4 +1,4 @@
-"""``nescio bench``: the paper's comparison on the UCI sets, run, resumed, and shown as tables."""
+"""``nescio bench``: the paper's comparison on the UCI sets and its ablations, run, resumed, and shown as tables."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from nescio._files import check_destination
 from nescio._validation import InputError
 
 if TYPE_CHECKING:
+    from nescio.benchmark.plan import Stack
     from nescio.benchmark.run import Summary
     from nescio.benchmark.store import Failure
 
@@ -35,6 +36,14 @@ class Protocol(StrEnum):
 
     paper = "paper"
     sound = "sound"
+
+
+class Shown(StrEnum):
+    """Whose tables to show."""
+
+    paper = "paper"
+    sound = "sound"
+    ablation = "ablation"
 
 
 class EngineName(StrEnum):
@@ -69,35 +78,66 @@ def uci(
     csv: Annotated[Path | None, typer.Option(help="Also write all records of the protocol to this file.")] = None,
 ) -> None:
     """Run the UCI benchmark, or what of it the store does not hold yet."""
-    from nescio.benchmark.exports import export_records
     from nescio.benchmark.methods import make_method
     from nescio.benchmark.plan import check_request, make_plan
-    from nescio.benchmark.run import run_plan
     from nescio.benchmark.stack import describe
-    from nescio.benchmark.store import Store
 
     request = check_request(protocol.value, _names(datasets), _names(methods), _names(split), trials)
-    if jobs < 1:
-        raise InputError(f"--jobs must be a whole number of at least 1; got {jobs}.")
+    _check_run(store, csv, jobs)
     if address is not None and engine is EngineName.local:
         raise InputError("--address is that of a cluster; add --engine dask or --engine ray.")
-    check_destination(store)
-    if csv is not None:
-        check_destination(csv)
     if request.protocol == "sound":
         for name in request.methods:
             make_method(name, seed=0)  # what is not installed is told now, not after an hour
     plan = make_plan(request, describe(request))
+    _run(plan, store, csv, protocol.value, engine=engine.value, jobs=jobs, address=address)
+
+
+@bench.command()
+def ablation(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Which one, or several, or all.")],
+    store: Annotated[Path, typer.Option(help="File of the records; what is in it is not run again.")] = Path(
+        "ablations.db"
+    ),
+    datasets: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: a few small ones.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Of each kind of split, at most.", show_default=False)] = None,
+    jobs: Annotated[int, typer.Option(help="Workers on this machine, of one thread each.")] = 2,
+    csv: Annotated[Path | None, typer.Option(help="Also write all records of ablations to this file.")] = None,
+) -> None:
+    """Leave out, exchange or turn up one thing at a time: the paper's ablations and ours."""
+    from nescio.benchmark.ablation_runs import ablation_requests, make_ablation_plan
+    from nescio.benchmark.stack import describe
+
+    requests = ablation_requests(_names(names), _names(datasets), trials)
+    _check_run(store, csv, jobs)
+    plan = make_ablation_plan(requests, {name: describe(request) for name, request in requests.items()})
+    _run(plan, store, csv, "ablation", jobs=jobs)
+
+
+def _check_run(store: Path, csv: Path | None, jobs: int) -> None:
+    if jobs < 1:
+        raise InputError(f"--jobs must be a whole number of at least 1; got {jobs}.")
+    check_destination(store)
+    if csv is not None:
+        check_destination(csv)
+
+
+def _run(plan: Sequence[Stack], store: Path, csv: Path | None, protocol: str, **engine: Any) -> None:
+    """Run what is missing, write the export, tell how it went."""
+    from nescio.benchmark.exports import export_records
+    from nescio.benchmark.run import run_plan
+    from nescio.benchmark.store import Store
+
     with Store(store, create=True) as records:
         try:
-            summary = run_plan(plan, records, engine=engine.value, jobs=jobs, address=address)
+            summary = run_plan(plan, records, **engine)
         except KeyboardInterrupt:
             typer.echo(f"Interrupted; what was finished is in {store}, and the same command goes on.", err=True)
             raise typer.Exit(INTERRUPTED) from None
         asked = {task for stack in plan for task in stack.tasks}
         failures = [failure for failure in records.failures() if failure.task in asked]
         if csv is not None:
-            typer.echo(f"Wrote {export_records(records, csv, protocol.value)} records to {csv}.", err=True)
+            typer.echo(f"Wrote {export_records(records, csv, protocol)} records to {csv}.", err=True)
     typer.echo(_account(summary, failures), err=True)
     if failures:
         raise typer.Exit(FAULT)
@@ -127,10 +167,10 @@ def _account(summary: Summary, failures: Sequence[Failure]) -> str:
 def table(
     store: Annotated[Path | None, typer.Option(help="Store to read.", show_default=False)] = None,
     csv: Annotated[Path | None, typer.Option(help="Exported records to read.", show_default=False)] = None,
-    protocol: Annotated[Protocol | None, typer.Option(help="Which one; default: all there are.")] = None,
+    protocol: Annotated[Shown | None, typer.Option(help="Which one; default: all there are.")] = None,
     format: Annotated[Format, typer.Option(help="How to show them.")] = Format.text,
     metrics: Annotated[
-        list[str] | None, typer.Option(metavar=NAMES, help="Of protocol sound. Default: the main ones.")
+        list[str] | None, typer.Option(metavar=NAMES, help="Of protocol sound and ablations. Default: the main ones.")
     ] = None,
     against: Annotated[str, typer.Option(help="Method that all others are compared with.")] = "d-vv",
     out: Annotated[Path | None, typer.Option(help="File to write; default: the screen.")] = None,
