@@ -202,7 +202,7 @@ def test_the_way_to_step_follows_the_device_and_the_work_ahead(monkeypatch):
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 def test_compiled_steps_equal_eager_ones_and_each_run_is_compiled_once():
-    for models in ([0, 1, 2], [3, 4]):
+    for models in ([0, 1, 2], [1, 3]):
         with torch._dynamo.config.patch(recompile_limit=1):  # a second compilation of a step would raise
             compiled = problem(models, steps=60, compile=True)
         for name, value in problem(models, steps=60).parameters.items():
