@@ -34,7 +34,7 @@ def test_a_family_trains_its_means_once(monkeypatch):
     calls = []
 
     def counted(*arguments, **named):
-        calls.append((named["n_blocks"], named["n_members"]))
+        calls.append((named["n_blocks"], named["n_repeats"]))
         return means.fit_means(*arguments, **named)
 
     monkeypatch.setattr(split, "fit_means", counted)
@@ -45,7 +45,7 @@ def test_a_family_trains_its_means_once(monkeypatch):
         DissipativeRegressor(max_steps=10, random_state=0, n_pseudo_inputs=100, n_blocks=4, n_members=3),
     ]
     fit_family(models, X, y)
-    assert calls == [(4, 3)]
+    assert calls == [(4, 2)]
 
 
 def test_a_stack_keeps_tables_apart():

@@ -169,11 +169,12 @@ def predict_speed(turns: int, rows: int = 100_000) -> list[dict[str, Any]]:
     fresh = rng.normal(size=(rows, COLUMNS))
     chunks = torch.as_tensor(fresh, dtype=torch.float32).unsqueeze(0).split(CHUNK, dim=1)  # the faster way for both
     core = model.core_
+    bag = len(core.mean_parameters["weight0"])
 
     def bare() -> None:
         with torch.no_grad():
             for x in chunks:
-                core.mean_network(core.mean_parameters, x)
+                core.mean_network(core.mean_parameters, x.expand(bag, -1, -1))
                 core.precision_network(core.precision_parameters, x)
 
     calls = {"predict, bare forward pass": bare, "predict, ours": lambda: model.predict(fresh, return_std=True)}

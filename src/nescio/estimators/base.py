@@ -94,10 +94,9 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         sample_weight: Any,
         *,
         blocks: int = 0,
-        members: int = 1,
         memo: dict[Any, Any] | None = None,
     ) -> Prepared:
-        """Check and standardise a table; methods fitted together share ``blocks``, ``members`` and ``memo``."""
+        """Check and standardise a table; methods fitted together share ``blocks`` and ``memo``."""
         inputs = check_inputs(self, X, reset=True)
         targets, single = check_targets(y, len(inputs))
         weights = check_weights(sample_weight, inputs)
@@ -117,7 +116,6 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
             y_scale,
             seed_from(self.random_state),
             blocks,
-            members,
             {} if memo is None else memo,
         )
         return Prepared(problem, x_shift, x_scale, y_shift, single)

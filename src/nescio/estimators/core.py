@@ -55,7 +55,10 @@ class NetworkCore:
 
 @dataclass(frozen=True)
 class CoreModel:
-    """M members, each a mean and a posterior over the precision, with the anchor around them."""
+    """M members, each a mean and a posterior over the precision, with the anchor around them.
+
+    There are B >= M mean networks: a member's mean is the average over every M-th of them.
+    """
 
     mean_network: Network
     mean_parameters: Parameters
@@ -131,7 +134,9 @@ class CoreModel:
         return None if self.anchor is None else self.anchor.weight(x).view(1, -1, 1)
 
     def _location(self, x: Tensor, weight: Tensor | None) -> Tensor:
-        loc = self.mean_network(self.mean_parameters, self._stacked(x))[:, 0]
+        bag = len(next(iter(self.mean_parameters.values())))
+        each = self.mean_network(self.mean_parameters, x.expand(bag, *x.shape))[:, 0]
+        loc = torch.stack([each[member :: self.members].mean(0) for member in range(self.members)])
         if weight is None:
             return loc
         if self.fade_mean:

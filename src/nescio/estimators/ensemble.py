@@ -71,7 +71,7 @@ class DeepEnsembleRegressor(DistributionRegressor):
             raise InputError(f"member must be a regressor of this library or None; got {type(self.member).__name__}.")
         member = MeanVarianceRegressor() if self.member is None else clone(self.member)
         each = [
-            replace(problem, seed=child_seed(problem.seed, "ensemble", number), members=1, memo={})
+            replace(problem, seed=child_seed(problem.seed, "ensemble", number), memo={})
             for problem in problems
             for number in range(count)
         ]

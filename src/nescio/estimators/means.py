@@ -1,4 +1,4 @@
-"""Phase one: the means. Members, folds and blocks are one stack of networks under one squared error."""
+"""Phase one: the mean, a bag of networks. Folds and blocks are one stack under one squared error."""
 
 from __future__ import annotations
 
@@ -23,25 +23,18 @@ MOST_BLOCK_ROWS = 2_000  # held-out rows per block that the growth of the error 
 
 
 class MeanPhase(NamedTuple):
-    """What phase one leaves: the members' networks, and how wrong such networks are on rows they did not see."""
+    """What phase one leaves: a bag of networks, and how wrong it is on rows that it did not see."""
 
     parameters: Parameters
-    """Of the members, ``(M, ...)``."""
-    validation: list[Tensor]
-    """The rows each member was stopped by."""
+    """Of the bag, ``(B, ...)``: its mean prediction is the mean."""
     residuals: Tensor
-    """Out-of-fold residuals of all rows, ``(N, P)``."""
+    """Of all rows, ``(N, P)``, from the networks that did not see the row."""
     held_out: np.ndarray
     """Rows that were held out in blocks or folds, ``(Q,)``."""
     distance: np.ndarray
     """Their distances to what was left, ``(Q,)``."""
     squared_error: np.ndarray
     """Their squared errors, ``(Q, P)``."""
-
-    def of_members(self, count: int) -> MeanPhase:
-        """The same with the first ``count`` members alone."""
-        parameters = {name: value[:count] for name, value in self.parameters.items()}
-        return self._replace(parameters=parameters, validation=self.validation[:count])
 
 
 def hold_out(rows: np.ndarray, groups: np.ndarray, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -85,32 +78,32 @@ def fit_means(
     schedule: Schedule,
     *,
     seed: int,
-    n_members: int,
     n_folds: int,
+    n_repeats: int,
     n_blocks: int,
     validation_fraction: float,
     device: torch.device,
     compile: bool | str,
     progress: Callable[[int], object] | None,
 ) -> MeanPhase:
-    """Train the members' means with one network per fold and per block, all in one stack.
+    """Train one network per fold and per block, all in one stack; the folds are dealt ``n_repeats`` times.
 
     Paper: sec:ood_pi_training (split training: the mean first, then frozen).
 
-    Deviation: the residuals that phase two learns from are those of networks that did not see the row.
+    Deviation: the mean is the average over the folds' networks, which is right more often than one of them, most of
+    all in holes, and costs nothing more. The residuals that phase two learns from are those of the average over the
+    networks that did not see the row.
     """
     everything = np.arange(len(x))
     points = x.numpy()
-    dealt = folds(groups, n_folds, child_seed(seed, "folds"))
+    dealt = [rows for repeat in range(n_repeats) for rows in folds(groups, n_folds, child_seed(seed, "folds", repeat))]
     held_out = [*dealt, *(blocks(points, n_blocks, seed=child_seed(seed, "blocks")) if n_blocks else [])]
-    names: list[tuple[str, int]] = [("member", member) for member in range(n_members)]
-    names += [("held out", number) for number in range(len(held_out))]
-    seen = [everything] * n_members + [np.setdiff1d(everything, rows, assume_unique=True) for rows in held_out]
+    seen = [np.setdiff1d(everything, rows, assume_unique=True) for rows in held_out]
     splits = [
-        hold_out(rows, groups, validation_fraction, child_seed(seed, "validation", *name))
-        for name, rows in zip(names, seen, strict=True)
+        hold_out(rows, groups, validation_fraction, child_seed(seed, "validation", number))
+        for number, rows in enumerate(seen)
     ]
-    streams = [generators(child_seed(seed, "mean", role), "model", [number])[0] for role, number in names]
+    streams = generators(child_seed(seed, "mean"), "model", len(held_out))
 
     table = Table(x, y).to(device)
     places, heft = (part.to(device) for part in padded([stop for _, stop in splits], weights))
@@ -128,34 +121,34 @@ def fit_means(
     sampler = Sampler([rows for rows, _ in splits], streams, schedule.batch_size, sample_weight=weights, device=device)
     trained = train(start, losses, sampler, schedule, criterion=criterion, compile=compile, progress=progress)
 
-    residuals = torch.zeros_like(y)
-    numbers, distance, squared_error = [], [], []
+    errors = []
+    total, count = torch.zeros_like(y), torch.zeros(len(y), 1)
     for number, rows in enumerate(held_out):
-        is_fold = number < len(dealt)
-        rng = np.random.default_rng(child_seed(seed, "held out rows", number))
-        if not is_fold and len(rows) > MOST_BLOCK_ROWS:
+        if number >= len(dealt) and len(rows) > MOST_BLOCK_ROWS:
+            rng = np.random.default_rng(child_seed(seed, "held out rows", number))
             rows = rng.choice(rows, MOST_BLOCK_ROWS, replace=False)
-        single = {
-            name: value[n_members + number : n_members + number + 1] for name, value in trained.parameters.items()
-        }
+        single = {name: value[number : number + 1] for name, value in trained.parameters.items()}
         with torch.no_grad():
             predicted = torch.cat(
                 [network(single, part.unsqueeze(0))[0, 0] for part in table.inputs[rows].split(65_536)]
             )
-        error = y[rows] - predicted.cpu()
-        if is_fold:
-            residuals[rows] = error
-            pick = rng.permutation(len(rows))[:MOST_BLOCK_ROWS]
-            rows, error = rows[pick], error[torch.as_tensor(pick)]
-        if n_blocks:
-            left = np.setdiff1d(everything, held_out[number], assume_unique=True)
-            neighbours = fit_neighbours(x[left], seed=child_seed(seed, "reference", number))
-            numbers.append(rows)
-            distance.append(neighbours.distance(x[rows]).numpy())
-            squared_error.append(error.square().numpy())
+        errors.append((rows, y[rows] - predicted.cpu()))
+        if number < len(dealt):
+            total[rows] += errors[-1][1]
+            count[rows] += 1.0
+    residuals = total / count
+    numbers, distance, squared_error = [], [], []
+    for number, (rows, error) in enumerate(errors if n_blocks else []):
+        if number < len(dealt):
+            rng = np.random.default_rng(child_seed(seed, "held out rows", number))
+            rows = rows[rng.permutation(len(rows))[:MOST_BLOCK_ROWS]]
+            error = residuals[rows]
+        neighbours = fit_neighbours(x[seen[number]], seed=child_seed(seed, "reference", number))
+        numbers.append(rows)
+        distance.append(neighbours.distance(x[rows]).numpy())
+        squared_error.append(error.square().numpy())
     return MeanPhase(
-        {name: value[:n_members].cpu() for name, value in trained.parameters.items()},
-        [stop for _, stop in splits[:n_members]],
+        {name: value[: len(dealt)].cpu() for name, value in trained.parameters.items()},
         residuals,
         np.concatenate(numbers) if numbers else np.empty(0, dtype=np.int64),
         np.concatenate(distance).astype(np.float64) if distance else np.empty(0),

@@ -42,8 +42,6 @@ class Problem:
     seed: int
     blocks: int = 0
     """How many held-out blocks the most demanding of the methods that share this table wants."""
-    members: int = 1
-    """How many members the largest of the ensembles that share this table has."""
     memo: dict[Hashable, tuple[Any, float]] = field(default_factory=dict, compare=False, repr=False)
     saved: list[float] = field(default_factory=list, compare=False, repr=False)
     """Seconds of the phases that were already there."""

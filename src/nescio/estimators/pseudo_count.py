@@ -167,9 +167,11 @@ class PseudoCountRegressor(PrecisionRegressor):
         shared = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
         local = VariationalVarianceRegressor(**shared)
         fitted = local._fit_cores(problems)
-        key = ("means", *local._first_phase())
-        pairs = zip(problems, fitted, strict=True)
-        return [self._count(problem, each.core, problem.memo[key][0]) for problem, each in pairs]
+        results = []
+        for problem, each in zip(problems, fitted, strict=True):
+            means, _ = problem.memo["means", *local._first_phase(len(problem.x))]
+            results.append(self._count(problem, each.core, means))
+        return results
 
     def _count(self, problem: Problem, local: Any, means: MeanPhase) -> Fitted:
         """Choose the density and the rate of its counts."""

@@ -19,7 +19,7 @@ from nescio.datasets.splits import group_rows
 from nescio.distributions import Gamma
 from nescio.estimators.base import resolve_device
 from nescio.estimators.core import CoreModel
-from nescio.estimators.means import MeanPhase, fit_means
+from nescio.estimators.means import MeanPhase, fit_means, hold_out
 from nescio.estimators.precision import CANDIDATES, Pilot, PseudoInputs, fit_pilot, fit_precision, stacked_prior
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
@@ -34,6 +34,7 @@ PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small 
 MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
 PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
+REPEATS = 2  # two networks that did not see a row are closer to the bag than one
 NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
 
@@ -130,7 +131,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
         ):
             common: dict[str, Any] = {"device": device, "compile": self.compile, "progress": bar.update}
             means: MeanPhase = problem.once(
-                ("means", *self._first_phase()),
+                ("means", *self._first_phase(len(x))),
                 lambda: fit_means(
                     rows,
                     targets,
@@ -139,18 +140,17 @@ class SplitTrainingRegressor(PrecisionRegressor):
                     mean_network,
                     replace(schedule, tolerance=MEAN_TOLERANCE),
                     seed=seed,
-                    n_members=max(members, problem.members),
                     n_folds=self._folds(len(x)),
+                    n_repeats=self._repeats(len(x)),
                     n_blocks=max(self._blocks(), problem.blocks),
                     validation_fraction=float(self.validation_fraction),
                     **common,
                 ),
             )
-            means = means.of_members(members)
             variance = prior_from_residuals(means.residuals, 2.0, heft, floor=SMALLEST_VARIANCE).rate
             bar.set_description("pilot")
             pilot: Pilot = problem.once(
-                ("pilot", self.head, self.activation, *self._candidates(), *self._first_phase()),
+                ("pilot", self.head, self.activation, *self._candidates(), *self._first_phase(len(x))),
                 lambda: fit_pilot(
                     rows,
                     means.residuals,
@@ -172,13 +172,16 @@ class SplitTrainingRegressor(PrecisionRegressor):
             tail = shape + (0.5 / kl_weight if kl_weight else 3.0)
             outside = self._outside(rows, means, pilot, variance, tail, y_scale, seed)
             prior, weight, offset = stacked_prior(variance, [(shape, kl_weight)] * members, head)
-            everything = np.arange(len(x))
+            divisions = [
+                hold_out(np.arange(len(x)), groups, float(self.validation_fraction), child_seed(seed, "stop", member))
+                for member in range(members)
+            ]
             parameters, _ = fit_precision(
                 rows,
                 means.residuals,
                 heft,
-                [torch.as_tensor(np.setdiff1d(everything, stop.numpy())) for stop in means.validation],
-                means.validation,
+                [learn for learn, _ in divisions],
+                [stop for _, stop in divisions],
                 precision_network,
                 head,
                 replace(schedule, max_steps=precision_steps),
@@ -206,9 +209,10 @@ class SplitTrainingRegressor(PrecisionRegressor):
         inside_std = np.sqrt(variance.double().numpy()) * y_scale
         return Fitted(core.to(device), {"shape_": shape, "kl_weight_": kl_weight, "inside_std_": inside_std})
 
-    def _first_phase(self) -> tuple[Any, ...]:
+    def _first_phase(self, n_rows: int) -> tuple[Any, ...]:
         """All settings that the means depend on."""
         return (
+            self._repeats(n_rows),
             tuple(self.mean_hidden),
             self.mean_activation,
             self.mean_network,
@@ -253,6 +257,10 @@ class SplitTrainingRegressor(PrecisionRegressor):
         if self.n_folds != "auto":
             return int(min(self.n_folds, n_rows))
         return 20 if n_rows < 500 else 10 if n_rows < 2_000 else 5
+
+    def _repeats(self, n_rows: int) -> int:
+        """How often the folds are dealt: so often that each member has a network of its own."""
+        return max(REPEATS, -(-int(self.n_members) // self._folds(n_rows)))
 
     def _candidates(self) -> list[tuple[float, float]]:
         """Shapes of the inside prior and KL weights that the pilot may choose from."""

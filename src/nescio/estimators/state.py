@@ -76,6 +76,7 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
         },
         "core": {
             "members": core.members,
+            "bag": len(next(iter(core.mean_parameters.values()))),
             "mean_network": _describe_network(core.mean_network, core.mean_parameters),
             "precision_network": _describe_network(core.precision_network, core.precision_parameters),
             "head": type(core.head).__name__,
@@ -185,9 +186,13 @@ def _core(
             torch.tensor(tensors.take("prior_concentration", (outputs,), positive=True)),
             torch.tensor(tensors.take("prior_rate", (outputs,), positive=True)),
         )
+    bag = entry.whole("bag", least=1)
+    if bag < members:
+        raise InputError(f"the manifest's model.core.bag must not be below its {members} members.")
     networks = {}
     for role in FACTORIES:
-        networks[role] = _network(entry.section(role), role, tensors, members, inputs, outputs, given.get(role))
+        count = bag if role == "mean_network" else members
+        networks[role] = _network(entry.section(role), role, tensors, count, inputs, outputs, given.get(role))
     core = CoreModel(
         *networks["mean_network"],
         *networks["precision_network"],

@@ -46,12 +46,11 @@ def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[
     fresh = [clone(model).set_params(random_state=seed) for model in models]
     split = [model for model in fresh if isinstance(model, SplitTrainingRegressor)]
     blocks = max((model._blocks() for model in split), default=0)
-    members = max((int(model.n_members) for model in split), default=1)
     memo: dict[Any, Any] = {}
     results = []
     for model in fresh:
         began = time.perf_counter()
-        prepared = model._prepare(X, y, None, blocks=blocks, members=members, memo=memo)
+        prepared = model._prepare(X, y, None, blocks=blocks, memo=memo)
         results.append(model._accept(prepared, model._fit_cores([prepared.problem])[0]))
         model.fit_seconds_ = time.perf_counter() - began + sum(prepared.problem.saved)
     return results
