@@ -130,7 +130,7 @@ ABLATIONS: dict[str, Ablation] = {
     "folds-and-blocks": Ablation(
         "Folds of the residuals, and blocks that teach how the error grows",
         {
-            **{f"folds={folds}": {"n_folds": folds} for folds in (2, 5, 20)},
+            **{f"folds={folds}": {"n_folds": folds} for folds in (2, 20)},
             **{f"blocks={blocks}": {"n_blocks": blocks} for blocks in (2, 8, 16)},
         },
         _FEW,
