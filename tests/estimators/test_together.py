@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio._validation import InputError
@@ -64,3 +65,32 @@ def test_what_cannot_be_fitted_together_is_refused():
         fit_stack([seeds[0], VariationalVarianceRegressor(max_steps=3)], [(X, y)] * 2)
     with pytest.raises(InputError, match="as many"):
         fit_stack(seeds, [(X, y)])
+
+
+def test_the_mean_is_the_average_of_the_bag_and_members_share_it_out():
+    X, y = table(5)
+    settings = {"max_steps": 20, "random_state": 1, "n_folds": 3}
+    one, two = (VariationalVarianceRegressor(n_members=count, **settings).fit(X, y) for count in (1, 2))
+    core = one.core_
+    x = torch.as_tensor((X - one.x_shift_) / one.x_scale_, dtype=torch.float32)
+    each = core.mean_network(core.mean_parameters, x.expand(6, *x.shape))[:, 0].detach().double().numpy()
+    np.testing.assert_allclose(one.predict(X), each.mean(0)[:, 0] * one.y_scale_ + one.y_shift_, rtol=1e-5)
+    np.testing.assert_allclose(two.core_.locations(x)[0].numpy(), each[::2].mean(0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(two.predict(X), one.predict(X), rtol=1e-5)
+
+
+def test_residuals_come_from_networks_that_did_not_see_the_row():
+    X, y = table(6, rows=40)
+    y = y.copy()
+    y[7] += 50.0  # no network that has not seen it can know
+    fitted = []
+
+    def kept(*arguments, **named):
+        fitted.append(means.fit_means(*arguments, **named))
+        return fitted[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(split, "fit_means", kept)
+        model = VariationalVarianceRegressor(max_steps=400, random_state=0, n_folds=4).fit(X, y)
+    scaled = (y[7] - model.y_shift_[0]) / model.y_scale_[0]
+    assert float(fitted[0].residuals[7, 0]) > 0.8 * scaled
