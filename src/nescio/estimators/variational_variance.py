@@ -36,11 +36,13 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
     mean_network, precision_network
         Functions ``(n_inputs, n_outputs) -> torch.nn.Module`` to be used in their place.
     n_members
-        How many independent models to train and mix.
+        How many precision networks to train and mix. The networks of the mean are shared out among them.
     n_folds
-        Folds that the out-of-fold residuals come from; ``"auto"``: 20 below 500 rows, 10 below 2,000, else 5.
+        Into how many folds the rows are dealt, twice; each fold has a network that did not see it. The mean is the
+        average of these networks. ``"auto"``: 20 below 500 rows, 10 below 2,000, else 5.
     max_steps
-        Steps of the mean's phase; the pilot takes half as many, the precision's phase twice as many.
+        Steps of the mean's phase; the pilot takes half as many, the precision's phase 1.4 times as many, after a
+        warm-up of 0.4 times where there are pseudo-inputs.
     batch_size, learning_rate, validation_fraction
         Of each phase.
     device, compile
