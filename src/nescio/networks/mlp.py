@@ -30,7 +30,8 @@ class _TanhLayer(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         hidden, weight, value = ctx.saved_tensors
-        inner = torch.ops.aten.tanh_backward(gradient, value)
+        # In place: the next layer made this gradient for nobody else, and fresh memory costs as much as the arithmetic.
+        inner = torch.ops.aten.tanh_backward.grad_input(gradient, value, grad_input=gradient)
         to_hidden = torch.bmm(inner, weight.transpose(1, 2)) if ctx.needs_input_grad[1] else None
         return inner.sum(1, keepdim=True), to_hidden, torch.bmm(hidden.transpose(1, 2), inner)
 
