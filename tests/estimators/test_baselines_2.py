@@ -33,17 +33,17 @@ EXPECTED_FAILURES = {
     ),
     "check_sample_weight_equivalence_on_sparse_data": "sparse tables are refused",
 }
-QUICK = {"max_steps": 60, "hidden": (8,), "learning_rate": 0.05, "random_state": 0}
+QUICK = {"max_steps": 30, "hidden": (8,), "learning_rate": 0.1, "random_state": 0}
 METHODS = [
     GaussianProcessRegressor(max_rows=60, n_starts=1, max_iterations=8, random_state=0),
-    PseudoCountRegressor(max_steps=20, hidden=(8,), mean_hidden=(8,), learning_rate=0.05, random_state=0),
+    PseudoCountRegressor(max_steps=12, hidden=(8,), mean_hidden=(8,), learning_rate=0.1, random_state=0),
     NoiseContrastiveRegressor(**QUICK),
     BayesByBackpropRegressor(**QUICK, n_samples=5),
     VBEMRegressor(**QUICK, n_components=5),
     ReliableVarianceRegressor(**QUICK, mean_sampler=(1, 8, 9), variance_sampler=(2, 4, 5)),
 ]
 if find_spec("ngboost"):  # of the extra ``peers``; without it the method says so, which is tested below
-    METHODS.append(NaturalBoostingRegressor(max_stages=12, learning_rate=0.3, random_state=0))
+    METHODS.append(NaturalBoostingRegressor(max_stages=5, learning_rate=0.6, random_state=0))
 names = lambda model: type(model).__name__
 
 

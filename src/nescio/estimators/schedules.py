@@ -10,6 +10,7 @@ from nescio.training import Schedule
 
 __all__ = ["checked_schedule", "phase"]
 
+FEWEST = 20  # steps between two looks
 CHECKS = 40  # looks at the held-out rows per phase: often enough to stop well, seldom enough to cost little
 
 
@@ -25,4 +26,4 @@ def checked_schedule(model: Any) -> Schedule:
 def phase(schedule: Schedule, share: float, **changes: Any) -> Schedule:
     """A phase of this share of the steps."""
     steps = max(1, round(share * schedule.max_steps))
-    return replace(schedule, max_steps=steps, check_every=max(1, steps // CHECKS), **changes)
+    return replace(schedule, max_steps=steps, check_every=min(steps, max(FEWEST, steps // CHECKS)), **changes)
