@@ -433,7 +433,7 @@ def test_an_outlying_row_of_a_large_table_is_covered_by_the_anchor():
     X[7] = 150.0
     model = DissipativeRegressor(**QUICK).fit(X, X[:, 0])
     x = torch.as_tensor((X[7:8] - model.x_shift_) / model.x_scale_, dtype=torch.float32)
-    assert float(model.core_.anchor.weight(x)) == 0.0
+    assert float(model.core_.anchor.weight(model.core_.anchor.distance(x))) == 0.0
 
 
 def test_a_level_beyond_all_units_is_refused_before_training():

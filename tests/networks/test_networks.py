@@ -142,11 +142,11 @@ def test_the_anchor_is_off_near_the_data_on_far_away_and_monotone_between():
     centres = torch.tensor([[1.0, 2.0], [-3.0, 0.5]])
     anchor = Anchor(centres, start=2.0, full=5.0)
     ray = torch.stack([torch.tensor([1.0, 2.0 + r]) for r in torch.linspace(0, 50, 200)])
-    weight = anchor.weight(ray)
+    weight = anchor.weight(anchor.distance(ray))
     assert (weight[anchor.distance(ray) <= 2.0] == 0).all()
     assert (weight[anchor.distance(ray) >= 5.0] == 1).all()
     assert (weight.diff() >= 0).all()
-    assert anchor.weight(torch.full((1, 2), 1e8)).item() == 1.0
+    assert anchor.weight(anchor.distance(torch.full((1, 2), 1e8))).item() == 1.0
 
 
 def test_anchor_distances_agree_with_plain_differences():

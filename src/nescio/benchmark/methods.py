@@ -23,7 +23,9 @@ def _estimator(module: str, name: str, **parameters: Any) -> Callable[[int], Any
 
 _METHODS: dict[str, Callable[[int], Any]] = {
     "d-vv": _estimator("dissipative", "DissipativeRegressor"),
-    "d-vv-one-prior": _estimator("dissipative", "DissipativeRegressor", outside_prior="inside", anchor=False),
+    "d-vv-one-prior": _estimator(
+        "dissipative", "DissipativeRegressor", outside_prior="inside", anchor=False, distance_input=False
+    ),
     "vv": _estimator("variational_variance", "VariationalVarianceRegressor"),
     "vv-no-prior": _estimator("variational_variance", "VariationalVarianceRegressor", prior=None),
     "vv-vbem": _estimator("vbem", "VBEMRegressor"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -71,6 +71,8 @@ class CoreModel:
     anchor: Anchor | None = None
     anchor_variance: bool = True
     fade_mean: bool = False
+    distance_input: bool = False
+    """Whether the precision networks see the distance from the data as one more input."""
 
     @property
     def members(self) -> int:
@@ -83,7 +85,7 @@ class CoreModel:
         if prior is not None:
             prior = Gamma(prior.concentration.to(device), prior.rate.to(device))
         if anchor is not None:
-            anchor = Anchor(anchor.centres.to(device), anchor.start, anchor.full)
+            anchor = replace(anchor, centres=anchor.centres.to(device))
         return CoreModel(
             self.mean_network,
             {name: value.to(device) for name, value in self.mean_parameters.items()},
@@ -95,6 +97,7 @@ class CoreModel:
             anchor,
             self.anchor_variance,
             self.fade_mean,
+            self.distance_input,
         )
 
     @torch.no_grad()
@@ -102,7 +105,7 @@ class CoreModel:
         """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
         moved = self.fade_mean or self.members > 1  # else the anchor leaves the mean alone
         parts = [
-            self._location(chunk, self._weight(chunk) if moved else None)
+            self._location(chunk, self._weight(self._distance(chunk)) if moved else None)
             for chunk in padded_chunks(x, self.offset.device)
         ]
         return torch.cat(parts, dim=1)[:, : len(x)].cpu()
@@ -117,8 +120,12 @@ class CoreModel:
         """Means and posteriors of the members at ``x (N, D)``, each ``(M, N, P)``."""
         locations, concentrations, rates = [], [], []
         for chunk in padded_chunks(x, self.offset.device):
-            weight = self._weight(chunk)
-            q = self.head(self.precision_network(self.precision_parameters, self._stacked(chunk)) + self.offset)
+            distance = self._distance(chunk)
+            weight = self._weight(distance)
+            seen = chunk
+            if self.distance_input and self.anchor is not None and distance is not None:
+                seen = self.anchor.append(chunk, distance)
+            q = self.head(self.precision_network(self.precision_parameters, self._stacked(seen)) + self.offset)
             if weight is not None and self.anchor_variance and self.reference_prior is not None:
                 q = Anchor.blend(q, self.reference_prior, weight)
             locations.append(self._location(chunk, weight))
@@ -130,8 +137,11 @@ class CoreModel:
     def _stacked(self, x: Tensor) -> Tensor:
         return x.unsqueeze(0).expand(self.members, *x.shape)
 
-    def _weight(self, x: Tensor) -> Tensor | None:
-        return None if self.anchor is None else self.anchor.weight(x).view(1, -1, 1)
+    def _distance(self, x: Tensor) -> Tensor | None:
+        return None if self.anchor is None else self.anchor.distance(x)
+
+    def _weight(self, distance: Tensor | None) -> Tensor | None:
+        return None if self.anchor is None or distance is None else self.anchor.weight(distance).view(1, -1, 1)
 
     def _location(self, x: Tensor, weight: Tensor | None) -> Tensor:
         bag = len(next(iter(self.mean_parameters.values())))

@@ -30,8 +30,10 @@ CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior gro
 EXTREME = 1e6  # level over spread: beyond it float32 no longer holds the squares of both
 FINITE = "for a finite predictive variance"
 MOST_REFERENCE_ROWS = 10_000  # so that the cost stays linear in the number of rows
+CHUNK = 16_384  # rows whose distances to all centres are held at once
 OUTERMOST = 64  # rows that a sample may have missed
-CENTRES = 256  # enough for a distance that is compared with several standard deviations, and cheap at predict time
+CENTRES = 1_024  # close enough together for the rim of the data, and a few hundredths of the time of a prediction
+LENGTH = 2.0  # half of what a step sees are pseudo-inputs
 
 
 class DissipativeRegressor(SplitTrainingRegressor):
@@ -43,8 +45,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
     Paper: eq:dissipative_loss.
 
     Deviation: two priors instead of one, the outer one graded; pseudo-inputs at several distances, off the data,
-    instead of a descent of the density; the anchor. ``outside_prior="inside"``, ``placement=MixtureDescent()`` and
-    ``anchor=False`` give the paper's form.
+    instead of a descent of the density; the anchor; the distance from the data as an input.
+    ``outside_prior="inside"``, ``placement=MixtureDescent()``, ``anchor=False`` and ``distance_input=False`` give the
+    paper's form.
 
     Parameters
     ----------
@@ -58,6 +61,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
         ``"extrapolate"``: the mean goes where its network goes; ``"training"``: it fades to the training mean.
     anchor
         Whether the posterior becomes the outside prior, by construction, beyond all pseudo-inputs.
+    distance_input
+        Whether the precision networks see the distance from the data, ``log(1 + d / spacing)``, as one more input. The
+        rim of the data is then easier to learn. A ``precision_network`` of your own is asked for one more input.
     placement
         Where to put pseudo-inputs: a placement of ``nescio.pseudo_inputs`` or a function with the same signature.
     n_pseudo_inputs
@@ -95,6 +101,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         outside_prior: str = "graded",
         outside_mean: str = "extrapolate",
         anchor: bool = True,
+        distance_input: bool = True,
         placement: Placement | None = None,
         n_pseudo_inputs: int | str = "auto",
         pseudo_weight: float | str = "auto",
@@ -125,6 +132,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         self.outside_prior = outside_prior
         self.outside_mean = outside_mean
         self.anchor = anchor
+        self.distance_input = distance_input
         self.placement = placement
         self.n_pseudo_inputs = n_pseudo_inputs
         self.pseudo_weight = pseudo_weight
@@ -168,6 +176,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
 
     def _warms_up(self) -> bool:
         return True
+
+    def _length(self) -> float:
+        return LENGTH
 
     def _level(self, y_scale: np.ndarray) -> np.ndarray:
         """The outside level of each output in standardised units."""
@@ -214,18 +225,28 @@ class DissipativeRegressor(SplitTrainingRegressor):
             )
         prior = self._prior_function(x, means, pilot, level, far, seed)(points)
         shape_like = (*points.shape[:2], len(level))
+        anchor = self._anchor(x, points, seed)
+        inputs = x
+        if self.distance_input:
+            inputs = anchor.append(x, anchor.distance_to_others(x))
+            away = torch.cat([anchor.distance(part) for part in points.flatten(0, 1).split(CHUNK)])
+            points = anchor.append(points, away.view(points.shape[:2]))
         pool = PseudoInputs(
             points,
             Gamma(prior.concentration.expand(shape_like).contiguous(), prior.rate.expand(shape_like).contiguous()),
             self._weight(level, variance),
             getattr(placement, "select", None),
         )
-        centres = self._centres(x, seed)
-        reach = Anchor(centres, 0.0, 1.0).distance(points.flatten(0, 1)[:20_000])
+        return Outside(inputs, pool, far, anchor, bool(self.anchor), self.outside_mean == "training")
+
+    def _anchor(self, x: Tensor, points: Tensor, seed: int) -> Anchor:
+        """It takes over where nineteen of twenty pseudo-inputs are left behind."""
+        anchor = Anchor(self._centres(x, seed), 0.0, 1.0)
+        reach = anchor.distance(points.flatten(0, 1)[:CHUNK])
         start = max(float(reach.quantile(0.95)), 1e-6)
-        return Outside(
-            pool, far, Anchor(centres, start, 2.0 * start), bool(self.anchor), self.outside_mean == "training"
-        )
+        usual = anchor.distance_to_others(x[:MOST_REFERENCE_ROWS])
+        spacing = float(usual[usual > 0].median()) if bool((usual > 0).any()) else 1.0
+        return Anchor(anchor.centres, start, 2.0 * start, spacing)
 
     def _weight(self, level: Tensor, variance: Tensor) -> float:
         if self.pseudo_weight != "auto":
@@ -257,13 +278,13 @@ class DissipativeRegressor(SplitTrainingRegressor):
         )
 
     def _centres(self, x: Tensor, seed: int) -> Tensor:
-        """A few hundred rows that cover the data: drawn apart from each other, and the outermost rows as well."""
+        """About a thousand rows that cover the data: drawn apart from each other, and the outermost rows as well."""
         rng = np.random.RandomState(child_seed(seed, "centres") % 2**32)
         rows = x.numpy()[rng.permutation(len(x))[:MOST_REFERENCE_ROWS]]
         if len(rows) > CENTRES:
-            rows = kmeans_plusplus(rows, CENTRES, random_state=rng)[0]
+            rows = kmeans_plusplus(rows, CENTRES, random_state=rng, n_local_trials=1)[0]
         centres = torch.as_tensor(rows)
         if len(x) <= MOST_REFERENCE_ROWS:
             return centres
-        away = torch.cat([Anchor(centres, 0.0, 1.0).distance(part) for part in x.split(65_536)])
+        away = torch.cat([Anchor(centres, 0.0, 1.0).distance(part) for part in x.split(CHUNK)])
         return torch.cat([centres, x[away.topk(OUTERMOST).indices]])

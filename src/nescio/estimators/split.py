@@ -34,6 +34,7 @@ PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small 
 MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
 PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
+PATIENCE = 0.4  # likewise: on a small table the best posterior is found within a few hundred steps
 REPEATS = 2  # two networks that did not see a row are closer to the bag than one
 NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
@@ -42,6 +43,8 @@ SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to 
 class Outside(NamedTuple):
     """What a method knows about the world beyond the data: the pools of its members, the level, the anchor."""
 
+    inputs: Tensor
+    """What the precision networks see of the rows, ``(N, D)`` or, with the distance, ``(N, D + 1)``."""
     pseudo: PseudoInputs
     prior: Gamma
     anchor: Anchor
@@ -77,6 +80,10 @@ class SplitTrainingRegressor(PrecisionRegressor):
     def _warms_up(self) -> bool:
         """Whether the posterior learns the priors before it sees a residual."""
 
+    @abstractmethod
+    def _length(self) -> float:
+        """How long the posterior may train, against one that sees nothing but the rows."""
+
     @property
     def inside_prior_(self) -> Gamma | None:
         """The prior at the data, ``(P,)``, in standardised units; None where there is none."""
@@ -106,7 +113,6 @@ class SplitTrainingRegressor(PrecisionRegressor):
         rows, targets = torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(y, dtype=torch.float32)
         heft = None if weights is None else torch.as_tensor(weights, dtype=torch.float32)
         mean_network = self._network(self.mean_network, x.shape[1], y.shape[1], 1)
-        precision_network = self._network(self.precision_network, x.shape[1], y.shape[1], 2)
         head, groups = make_head(self.head), group_rows(x)
         steps = int(self.max_steps)
         schedule = Schedule(
@@ -116,7 +122,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             check_every=min(50, steps),
         )
         pilot_steps, warm_steps, precision_steps = (
-            max(1, round(part * steps)) for part in (PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS)
+            max(1, round(part * steps)) for part in (PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS * self._length())
         )
 
         own_modules = self.mean_network is not None or self.precision_network is not None
@@ -171,20 +177,22 @@ class SplitTrainingRegressor(PrecisionRegressor):
             bar.set_description("precision")
             tail = shape + (0.5 / kl_weight if kl_weight else 3.0)
             outside = self._outside(rows, means, pilot, variance, tail, y_scale, seed)
+            inputs = rows if outside is None else outside.inputs
+            precision_network = self._network(self.precision_network, inputs.shape[1], y.shape[1], 2)
             prior, weight, offset = stacked_prior(variance, [(shape, kl_weight)] * members, head)
             divisions = [
                 hold_out(np.arange(len(x)), groups, float(self.validation_fraction), child_seed(seed, "stop", member))
                 for member in range(members)
             ]
             parameters, _ = fit_precision(
-                rows,
+                inputs,
                 means.residuals,
                 heft,
                 [learn for learn, _ in divisions],
                 [stop for _, stop in divisions],
                 precision_network,
                 head,
-                replace(schedule, max_steps=precision_steps),
+                replace(schedule, max_steps=precision_steps, patience=max(1, round(PATIENCE * steps))),
                 inside_prior=prior,
                 kl_weight=weight,
                 offset=offset,
@@ -205,6 +213,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             None if outside is None else outside.anchor,
             outside is not None and outside.anchor_variance,
             outside is not None and outside.fade_mean,
+            inputs.shape[1] > x.shape[1],
         )
         inside_std = np.sqrt(variance.double().numpy()) * y_scale
         return Fitted(core.to(device), {"shape_": shape, "kl_weight_": kl_weight, "inside_std_": inside_std})

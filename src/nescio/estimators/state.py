@@ -55,7 +55,7 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
         arrays["prior_rate"] = _array(core.reference_prior.rate.expand(outputs))
     if core.anchor is not None:
         arrays["anchor_centres"] = _array(core.anchor.centres)
-        arrays["anchor_range"] = np.array([core.anchor.start, core.anchor.full], dtype=np.float64)
+        arrays["anchor_range"] = np.array([core.anchor.start, core.anchor.full, core.anchor.spacing], dtype=np.float64)
     arrays |= probe_arrays(model)
     for role in MAPS:
         parameters = getattr(core, role.replace("network", "parameters"))
@@ -84,6 +84,7 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
             "anchor": None if core.anchor is None else len(core.anchor.centres),
             "anchor_variance": bool(core.anchor_variance),
             "fade_mean": bool(core.fade_mean),
+            "distance_input": bool(core.distance_input),
         },
         "support": {
             "k": int(support.neighbours.k),
@@ -189,19 +190,24 @@ def _core(
     bag = entry.whole("bag", least=1)
     if bag < members:
         raise InputError(f"the manifest's model.core.bag must not be below its {members} members.")
+    anchor = _anchor(entry.optional_whole("anchor", least=1), tensors, inputs)
+    told = entry.flag("distance_input")
+    if told and anchor is None:
+        raise InputError("the manifest's model.core.distance_input needs an anchor to measure from.")
     networks = {}
     for role in FACTORIES:
-        count = bag if role == "mean_network" else members
-        networks[role] = _network(entry.section(role), role, tensors, count, inputs, outputs, given.get(role))
+        count, width = (bag, inputs) if role == "mean_network" else (members, inputs + told)
+        networks[role] = _network(entry.section(role), role, tensors, count, width, outputs, given.get(role))
     core = CoreModel(
         *networks["mean_network"],
         *networks["precision_network"],
         _head(HEADS[entry.word("head", HEADS)], tensors),
         offset,
         prior,
-        _anchor(entry.optional_whole("anchor", least=1), tensors, inputs),
+        anchor,
         entry.flag("anchor_variance"),
         entry.flag("fade_mean"),
+        told,
     )
     entry.done()
     return core
@@ -218,10 +224,12 @@ def _anchor(centres: int | None, tensors: Tensors, inputs: int) -> Anchor | None
     if centres is None:
         return None
     points = tensors.take("anchor_centres", (centres, inputs))
-    start, full = tensors.take("anchor_range", (2,), np.float64).tolist()
-    if not 0.0 <= start < full:
-        raise InputError("the tensor 'anchor_range' must hold two ascending distances; the model file is damaged.")
-    return Anchor(torch.tensor(points), start, full)
+    start, full, spacing = tensors.take("anchor_range", (3,), np.float64).tolist()
+    if not (0.0 <= start < full and spacing > 0.0):
+        raise InputError(
+            "the tensor 'anchor_range' must hold two ascending distances and a positive one; the model file is damaged."
+        )
+    return Anchor(torch.tensor(points), start, full, spacing)
 
 
 def _network(

@@ -118,3 +118,6 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
 
     def _warms_up(self) -> bool:
         return False
+
+    def _length(self) -> float:
+        return 1.0
