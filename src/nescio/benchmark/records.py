@@ -26,7 +26,7 @@ __all__ = ["provenance", "write_records"]
 
 @cache
 def provenance() -> dict[str, str]:
-    """Commit, versions, hardware and date of this run; ``NESCIO_COMMIT`` names the commit of a copy without git."""
+    """Commit, versions, hardware and date of this run; ``NESCIO_COMMIT`` names the commit of a copy of the tree."""
     folder = Path(nescio.__file__).parent
     ask = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"]
     found = subprocess.run(ask, capture_output=True, text=True, check=False)
@@ -34,7 +34,7 @@ def provenance() -> dict[str, str]:
     if torch.cuda.is_available():
         hardware += f", {torch.cuda.get_device_name()}"
     return {
-        "commit": found.stdout.strip() or os.environ.get("NESCIO_COMMIT") or "unknown",
+        "commit": os.environ.get("NESCIO_COMMIT") or found.stdout.strip() or "unknown",
         "versions": f"nescio {nescio.__version__}, python {platform.python_version()}, torch {torch.__version__}, "
         f"numpy {np.__version__}, scikit-learn {sklearn.__version__}",
         "hardware": hardware,
