@@ -80,7 +80,8 @@ def assert_same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> 
 @pytest.fixture(scope="module")
 def model() -> DissipativeRegressor:
     x, y = table()
-    return DissipativeRegressor(placement=Rejected(MultiScale(largest=6.0)), outside=9.0, **DISSIPATIVE).fit(x, y)
+    placement = Rejected(MultiScale(largest=6.0))
+    return DissipativeRegressor(placement=placement, outside=9.0, distance_input=True, **DISSIPATIVE).fit(x, y)
 
 
 @pytest.fixture(scope="module")

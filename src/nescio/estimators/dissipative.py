@@ -33,6 +33,7 @@ MOST_REFERENCE_ROWS = 10_000  # so that the cost stays linear in the number of r
 CHUNK = 16_384  # rows whose distances to all centres are held at once
 OUTERMOST = 64  # rows that a sample may have missed
 CENTRES = 1_024  # close enough together for the rim of the data, and a few hundredths of the time of a prediction
+FEW_INPUTS = 3  # up to here 20,000 pseudo-inputs show the rim of the data well enough
 LENGTH = 2.0  # half of what a step sees are pseudo-inputs
 
 
@@ -62,8 +63,10 @@ class DissipativeRegressor(SplitTrainingRegressor):
     anchor
         Whether the posterior becomes the outside prior, by construction, beyond all pseudo-inputs.
     distance_input
-        Whether the precision networks see the distance from the data, ``log(1 + d / spacing)``, as one more input. The
+        Whether the precision networks see the distance from the data, ``log(1 + d / spacing)``, as one more input: the
         rim of the data is then easier to learn. A ``precision_network`` of your own is asked for one more input.
+        ``"auto"``: with four inputs or more. With fewer the pseudo-inputs lie close enough together, and a distance
+        that goes up and down from row to row would only make the std rough.
     placement
         Where to put pseudo-inputs: a placement of ``nescio.pseudo_inputs`` or a function with the same signature.
     n_pseudo_inputs
@@ -101,7 +104,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         outside_prior: str = "graded",
         outside_mean: str = "extrapolate",
         anchor: bool = True,
-        distance_input: bool = True,
+        distance_input: bool | str = "auto",
         placement: Placement | None = None,
         n_pseudo_inputs: int | str = "auto",
         pseudo_weight: float | str = "auto",
@@ -161,6 +164,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
 
     def _check_outside(self, y_scale: np.ndarray) -> None:
         check_one_of("outside_prior", self.outside_prior, ("graded", "constant", "inside"))
+        if not isinstance(self.distance_input, bool):
+            check_one_of("distance_input", self.distance_input, ("auto",))
         check_one_of("outside_mean", self.outside_mean, ("extrapolate", "training"))
         if self.pseudo_weight != "auto":
             check_positive("pseudo_weight", self.pseudo_weight)  # type: ignore[arg-type]
@@ -227,7 +232,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         shape_like = (*points.shape[:2], len(level))
         anchor = self._anchor(x, points, seed)
         inputs = x
-        if self.distance_input:
+        if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
             inputs = anchor.append(x, anchor.distance_to_others(x))
             away = torch.cat([anchor.distance(part) for part in points.flatten(0, 1).split(CHUNK)])
             points = anchor.append(points, away.view(points.shape[:2]))
