@@ -35,7 +35,16 @@ from nescio.datasets.uci import UCIData
 from nescio.pseudo_inputs import FarNoise, MixtureDescent
 
 PAPERS = ("boundary-samples", "n-steps", "threshold", "pig-comparison", "n-pseudo-inputs", "prior-informativity")
-OURS = ("priors", "anchor", "folds-and-blocks", "placements", "pseudo-weight", "epistemic-share")
+OURS = (
+    "priors",
+    "anchor",
+    "distance-input",
+    "precision-steps",
+    "folds-and-blocks",
+    "placements",
+    "pseudo-weight",
+    "epistemic-share",
+)
 SIZES = {"max_steps": 3, "hidden": (4,), "mean_hidden": (4,), "n_folds": 2}
 
 

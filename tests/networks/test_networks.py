@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -154,6 +156,34 @@ def test_anchor_distances_agree_with_plain_differences():
     centres, x = torch.randn(9, 4, generator=generator) * 3, torch.randn(30, 4, generator=generator) * 6
     expected = (x[:, None] - centres[None]).norm(dim=2).amin(1)
     torch.testing.assert_close(Anchor(centres, 0.0, 1.0).distance(x), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_row_that_is_a_centre_is_measured_from_the_others():
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(40, 3, generator=generator) * 2 + 5
+    x[7] = x[2]  # twins, one of them a centre
+    centres = x[:10]
+    apart = (x[:, None] - centres[None]).norm(dim=2)
+    expected = apart.masked_fill(apart == 0, torch.inf).amin(1)
+    anchor = Anchor(centres, 0.0, 1.0)
+    found = anchor.distance_to_others(x)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert (found[:10] > 0).all()
+    assert (anchor.distance(x)[:10] < 1e-2).all()
+    torch.testing.assert_close(found[10:], anchor.distance(x)[10:], rtol=1e-4, atol=1e-4)
+
+
+def test_where_all_rows_are_one_the_distance_to_others_is_zero():
+    x = torch.full((5, 2), 3.0)
+    assert (Anchor(x, 0.0, 1.0).distance_to_others(x) == 0).all()
+
+
+def test_the_distance_is_appended_in_units_of_the_spacing():
+    anchor = Anchor(torch.zeros(1, 2), 1.0, 2.0, spacing=0.5)
+    x = torch.tensor([[0.0, 0.0], [3.0, 4.0]])
+    seen = anchor.append(x, anchor.distance(x))
+    torch.testing.assert_close(seen[:, :2], x, rtol=0, atol=0)
+    torch.testing.assert_close(seen[:, 2], torch.tensor([0.0, math.log(11.0)]), rtol=1e-6, atol=1e-6)
 
 
 def test_a_full_anchor_is_exactly_the_prior_and_none_is_exactly_the_posterior():

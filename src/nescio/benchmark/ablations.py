@@ -127,6 +127,24 @@ ABLATIONS: dict[str, Ablation] = {
         _FEW,
         (*_OUTSIDE, "std_push"),
     ),
+    "distance-input": Ablation(
+        "The distance from the data as an input of the precision networks",
+        {"distance-input=on": {"distance_input": True}, "distance-input=off": {"distance_input": False}},
+        (*_FEW, "naval"),
+        _OUTSIDE,
+    ),
+    "precision-steps": Ablation(
+        "How long the posterior may train, with pseudo-inputs and without",
+        {
+            f"{method}+precision-steps={steps:g}": {"method": method, "precision_steps": steps}
+            for method in ("d-vv", "vv")
+            for steps in (1.4, 2.8)
+        },
+        ("carbon", "concrete", "naval"),
+        ("log_likelihood", "crps", "coverage_90"),
+        kinds=("standard",),
+        trials=3,
+    ),
     "folds-and-blocks": Ablation(
         "Folds of the residuals, and blocks that teach how the error grows",
         {

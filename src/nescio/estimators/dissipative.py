@@ -80,7 +80,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         How many times a block of rows is held out to learn the graded level.
     prior, shape, kl_weight, head, hidden, activation, mean_hidden, mean_activation, mean_network, precision_network
         As in :class:`~nescio.VariationalVarianceRegressor`.
-    n_members, n_folds, max_steps, batch_size, learning_rate, validation_fraction
+    n_members, n_folds, max_steps, precision_steps, batch_size, learning_rate, validation_fraction
         As there.
     device, compile, verbose, random_state
         As there.
@@ -123,6 +123,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         n_members: int = 1,
         n_folds: int | str = "auto",
         max_steps: int = 1500,
+        precision_steps: float | str = "auto",
         batch_size: int = 256,
         learning_rate: float = 1e-2,
         validation_fraction: float = 0.1,
@@ -154,6 +155,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         self.n_members = n_members
         self.n_folds = n_folds
         self.max_steps = max_steps
+        self.precision_steps = precision_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction

@@ -122,7 +122,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             check_every=min(50, steps),
         )
         pilot_steps, warm_steps, precision_steps = (
-            max(1, round(part * steps)) for part in (PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS * self._length())
+            max(1, round(part * steps)) for part in (PILOT_STEPS, WARM_UP_STEPS, self._precision_length())
         )
 
         own_modules = self.mean_network is not None or self.precision_network is not None
@@ -233,10 +233,16 @@ class SplitTrainingRegressor(PrecisionRegressor):
             str(self.device),
         )
 
+    def _precision_length(self) -> float:
+        """Most steps of the posterior, in units of ``max_steps``."""
+        return PRECISION_STEPS * self._length() if self.precision_steps == "auto" else float(self.precision_steps)
+
     def _check_parameters(self) -> None:
         check_integer("n_members", self.n_members, least=1)
         check_integer("max_steps", self.max_steps, least=1)
         check_integer("batch_size", self.batch_size, least=1)
+        if self.precision_steps != "auto":
+            check_positive("precision_steps", self.precision_steps)
         check_positive("learning_rate", self.learning_rate)
         check_fraction("validation_fraction", self.validation_fraction)
         if self.n_folds != "auto":
