@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from torch.utils.data import TensorDataset, random_split
 
 from nescio._validation import InputError
-from nescio.benchmark.paper import box_points, measure, run_paper, run_paper_methods
+from nescio.benchmark.paper import box_points, measure, run_paper
 from nescio.benchmark.paper_settings import PRIOR_RATES, PaperSettings, paper_settings
 from nescio.benchmark.paper_splits import authors_table, paper_trials, standardise
 from nescio.benchmark.paper_training import (
@@ -326,29 +326,32 @@ def test_an_infinite_variance_counts_as_the_authors_large_number():
 
 def test_rows_name_trials_regions_and_metrics_and_do_not_depend_on_what_runs_beside_them():
     data = small_table("yacht", outputs=1)
-    together = run_paper_methods(data, "gap", ["vv", "d-vv", "d-vv-swapped"], 2, most_epochs=20)
-    alone = run_paper_methods(data, "gap", ["d-vv"], 2, most_epochs=20)["d-vv"]
-    key = lambda row: (row["trial"], row["region"], row["metric"])
-    values = lambda rows: {key(row): row["value"] for row in rows if row["metric"] != "seconds"}
-    assert values(alone) == values(together["d-vv"])
-    assert set(values(alone)) == {(t, r, m) for t in (0, 1) for r in ("all", "inside", "hole") for m in METRICS}
-    assert {key(row) for row in alone if row["metric"] == "seconds"} == {(0, "all", "seconds"), (1, "all", "seconds")}
-    rmse = lambda method: {k: v for k, v in values(together[method]).items() if k[2] == "rmse"}
-    assert rmse("vv") == rmse("d-vv")  # one mean for both
-    assert rmse("vv") != rmse("d-vv-swapped")
-    assert values(together["vv"]) != values(together["d-vv"])
+    together = run_paper(data, "gap", ["vv", "d-vv", "d-vv-swapped"], 2, most_epochs=20)
+    alone = run_paper(data, "gap", ["d-vv"], 2, most_epochs=20)
+    values = lambda rows: {(region, metric): value for region, metric, value in rows if metric != "seconds"}
+    assert set(alone) == {("d-vv", 0), ("d-vv", 1)}
+    for trial in (0, 1):
+        own = values(alone["d-vv", trial])
+        assert own == values(together["d-vv", trial])
+        assert set(own) == {(r, m) for r in ("all", "inside", "hole") for m in METRICS}
+        assert [row[:2] for row in alone["d-vv", trial] if row[1] == "seconds"] == [("all", "seconds")]
+        rmse = {method: values(together[method, trial])["all", "rmse"] for method in ("vv", "d-vv", "d-vv-swapped")}
+        assert rmse["vv"] == rmse["d-vv"]  # one mean for both
+        assert rmse["vv"] != rmse["d-vv-swapped"]
+        assert values(together["vv", trial]) != own
 
 
 def test_a_trial_does_not_depend_on_the_trials_beside_it():
     data = small_table()
-    one = run_paper_methods(data, "standard", ["vv"], 1, most_epochs=30)["vv"]
-    three = run_paper_methods(data, "standard", ["vv"], 3, most_epochs=30)["vv"]
-    of_first = {row["metric"]: row["value"] for row in three if row["trial"] == 0}
-    for row in one:
-        if row["metric"] != "seconds":
-            assert row["value"] == pytest.approx(of_first[row["metric"]], rel=1e-3)
+    one = run_paper(data, "standard", ["vv"], 1, most_epochs=30)["vv", 0]
+    three = run_paper(data, "standard", ["vv"], 3, most_epochs=30)
+    of_first = {(region, metric): value for region, metric, value in three["vv", 0]}
+    assert len(three) == 3
+    for region, metric, value in one:
+        if metric != "seconds":
+            assert value == pytest.approx(of_first[region, metric], rel=1e-3)
 
 
 def test_a_kind_the_authors_did_not_run_is_refused():
     with pytest.raises(InputError, match="kind must be one of 'standard', 'gap'"):
-        run_paper(small_table(), "tail", "vv", 1)
+        run_paper(small_table(), "tail", ["vv"], 1)

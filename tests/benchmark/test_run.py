@@ -320,16 +320,36 @@ def test_a_method_of_the_paper_that_fails_fails_for_all_its_trials(monkeypatch):
     assert outcome == Outcome([], [Failure(task, outcome.failures[0].error) for task in tasks])
 
 
+def test_methods_of_the_paper_run_together_and_are_tried_again_one_by_one(monkeypatch):
+    calls = []
+
+    def together(tasks):
+        calls.append({task.method for task in tasks})
+        if any(task.method == "vv" for task in tasks):
+            raise ArithmeticError("nothing finite")
+        return list(tasks)
+
+    monkeypatch.setattr(stack_module, "_together", together)
+    tables = {"yacht": Table(308, {"gap": 3})}
+    (stack,) = make_plan(Request("paper", ("yacht",), ("vv", "d-vv"), ("gap",)), tables)
+    outcome = run_stack(stack)
+    assert calls == [{"vv", "d-vv"}, {"vv"}, {"d-vv"}] or calls == [{"vv", "d-vv"}, {"d-vv"}, {"vv"}]
+    assert [task.method for task in outcome.measurements] == ["d-vv"] * 3
+    assert [failure.task.method for failure in outcome.failures] == ["vv"] * 3
+
+
 def test_the_paper_s_rows_become_one_measurement_per_trial(monkeypatch):
     from nescio.benchmark import paper
 
-    def made_up_paper(data, kind, method, trials):
-        return [{"trial": t, "region": "all", "metric": "elbo", "value": 0.5 * t} for t in range(trials)]
+    def made_up_paper(data, kind, methods, trials):
+        return {(m, t): [("all", "elbo", 0.5 * t), ("all", "seconds", 1.0)] for m in methods for t in range(trials)}
 
     monkeypatch.setattr(paper, "run_paper", made_up_paper)
     monkeypatch.setattr(stack_module, "_load", lambda name: None)
-    plan = make_plan(Request("paper", ("yacht",), ("vv",), ("gap",)), {"yacht": Table(308, {"gap": 3})})
-    ((first, second, third), failures) = run_stack(plan[0])
+    plan = make_plan(Request("paper", ("yacht",), ("vv", "d-vv"), ("gap",)), {"yacht": Table(308, {"gap": 3})})
+    measurements, failures = run_stack(plan[0])
     assert failures == []
-    assert (first.task.trial, third.values[0]) == (0, ("all", "elbo", 1.0))
-    assert {metric for _, metric, _ in second.values} == {"elbo", "seconds"} <= METRICS.keys()
+    assert len(measurements) == 6
+    found = {(each.task.method, each.task.trial): each.values for each in measurements}
+    assert found["vv", 2][0] == ("all", "elbo", 1.0)
+    assert {metric for _, metric, _ in found["d-vv", 1]} == {"elbo", "seconds"} <= METRICS.keys()

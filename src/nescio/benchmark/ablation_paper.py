@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nescio.benchmark.paper import _measured, _stack
+from nescio.benchmark.paper import Rows, paper_stack, tested
 from nescio.benchmark.paper_settings import PaperSettings, paper_settings
 from nescio.benchmark.paper_splits import authors_table, paper_trials
 from nescio.datasets.uci import UCIData
@@ -25,8 +25,6 @@ __all__ = ["run_paper_variants", "variant_pool", "variant_settings"]
 
 MOST_BATCHES = 4  # mixtures per trial: half of the benchmark's, since more leave the law of the pool alone
 NOISE_REPEATS = 4  # times that the authors repeated each row before they added noise
-
-Rows = list[tuple[str, str, float]]  # region, metric, value
 
 
 def variant_settings(dataset: str, kind: str, variant: Mapping[str, Any]) -> PaperSettings:
@@ -103,7 +101,7 @@ def run_paper_variants(
     results: dict[tuple[str, int], Rows] = {}
     for name, variant in variants.items():
         settings = replace(variant_settings(data.name, kind, variant), most_epochs=most_epochs)
-        stack, tests = _stack(X, y, runs, settings)
+        stack, tests = paper_stack(X, y, runs, settings)
         key = (settings.kl_weight, settings.prior_rate, settings.prior_concentration)
         if key not in joint:
             began = time.perf_counter()
@@ -118,6 +116,6 @@ def run_paper_variants(
             parameters = stack.second_phase(settings, parameters, pools)
             seconds += time.perf_counter() - began
         for model, run in enumerate(runs):
-            measured = _measured(stack, parameters, model, tests[model], settings, seconds / len(runs))
-            results[name, run.trial] = measured
+            share = seconds / len(runs)
+            results[name, run.trial] = tested(stack, parameters, model, tests[model], settings, share)
     return results

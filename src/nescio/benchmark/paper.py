@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,35 +21,31 @@ from nescio.datasets.uci import UCIData
 from nescio.distributions import Gamma, StudentT, expected_log_prob, gamma_kl
 from nescio.networks import MLP, Parameters
 
-__all__ = ["box_points", "measure", "run_paper", "run_paper_methods"]
+__all__ = ["Rows", "box_points", "measure", "paper_stack", "run_paper", "tested"]
+
+Rows = list[tuple[str, str, float]]
+"""Region, metric and value."""
 
 LARGEST_VARIANCE_ERROR = 1e12  # what the authors put for an infinite one before they averaged
 MOST_BATCHES = 8  # mixtures per trial; each adds more than 4,000 pseudo-inputs to the pool
 
 
-def run_paper(data: UCIData, kind: str, method: str, trials: int) -> list[dict[str, Any]]:
-    """Train and test one method of the VV family on every trial: rows of trial, region, metric, value.
-
-    ``kind`` is standard or gap (one trial per feature, at most ``trials``). Metrics are those of the
-    published tables under our names, ``log_likelihood`` (of the Student-t) and ``seconds`` per trial.
-    """
-    return run_paper_methods(data, kind, [method], trials)[method]
-
-
-def run_paper_methods(
+def run_paper(
     data: UCIData, kind: str, methods: Sequence[str], trials: int, *, most_epochs: int | None = None
-) -> dict[str, list[dict[str, Any]]]:
-    """Like :func:`run_paper` for several methods; the joint phase that VV and d-VV share is trained once.
+) -> dict[tuple[str, int], Rows]:
+    """Train and test methods of the VV family on every trial: rows of region, metric and value by method and trial.
 
-    ``most_epochs`` cuts every phase short, for a quick look.
+    ``kind`` is standard or gap (one trial per feature, at most ``trials``). Metrics are those of the published tables
+    under our names, ``log_likelihood`` (of the Student-t) and ``seconds`` per trial. The joint phase that VV and d-VV
+    share is trained once. ``most_epochs`` cuts every phase short, for a quick look.
     """
     X, y = authors_table(data)
     runs = paper_trials(X, kind, trials)
     joint: dict[tuple[float, float], tuple[Parameters, float]] = {}
-    results: dict[str, list[dict[str, Any]]] = {}
+    results: dict[tuple[str, int], Rows] = {}
     for method in methods:
         settings = replace(paper_settings(data.name, kind, method), most_epochs=most_epochs)
-        stack, tests = _stack(X, y, runs, settings)
+        stack, tests = paper_stack(X, y, runs, settings)
         key = (settings.kl_weight, settings.prior_rate)
         if key not in joint:
             began = time.perf_counter()
@@ -64,17 +59,13 @@ def run_paper_methods(
             ]
             parameters = stack.second_phase(settings, parameters, pools)
             seconds += time.perf_counter() - began
-        results[method] = [
-            {"trial": run.trial, "region": region, "metric": metric, "value": value}
-            for model, run in enumerate(runs)
-            for region, metric, value in _measured(
-                stack, parameters, model, tests[model], settings, seconds / len(runs)
-            )
-        ]
+        for model, run in enumerate(runs):
+            share = seconds / len(runs)
+            results[method, run.trial] = tested(stack, parameters, model, tests[model], settings, share)
     return results
 
 
-def _stack(
+def paper_stack(
     X: np.ndarray, y: np.ndarray, trials: list[PaperTrial], settings: PaperSettings
 ) -> tuple[PaperStack, list[dict[str, tuple[Tensor, Tensor]]]]:
     """The trials side by side, and each one's test rows by region."""
@@ -98,14 +89,15 @@ def _stack(
     return stack, tests
 
 
-def _measured(
+def tested(
     stack: PaperStack,
     parameters: Parameters,
     model: int,
     tests: dict[str, tuple[Tensor, Tensor]],
     settings: PaperSettings,
     seconds: float,
-) -> list[tuple[str, str, float]]:
+) -> Rows:
+    """All measures of one model of the stack on its test rows."""
     network = MLP(stack.x.shape[1], stack.y.shape[1], (settings.hidden,), settings.activation, maps=3)
     own = {name: value[model : model + 1] for name, value in parameters.items()}
     prior = Gamma(torch.tensor(settings.prior_concentration), torch.tensor(settings.prior_rate))

@@ -110,7 +110,7 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
     """All stacks of a request, those of large tables first, so that no worker is left with one at the end.
 
     Methods of one family share a stack per trial. Any other method has the trials of one data set and kind of split in
-    stacks of at most ten, fewer where the table is large. Protocol paper runs all trials of a method together.
+    stacks of at most ten, fewer where the table is large. Protocol paper runs all trials of all methods together.
     """
     stacks: list[Stack] = []
     for dataset in sorted(request.datasets, key=lambda name: -tables[name].rows):
@@ -122,7 +122,7 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
             )
             if request.protocol == "paper":
                 methods = [method for method in request.methods if dataset in PAPER_METHODS[method]]
-                stacks += [Stack(of(method, trials)) for method in methods]
+                stacks.append(Stack(tuple(task for method in methods for task in of(method, trials))))
                 continue
             family = [method for method in request.methods if method in FAMILY]
             if family:

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from nescio._validation import InputError
 from nescio.benchmark.engines import Engine, open_engine
 from nescio.benchmark.plan import Stack
-from nescio.benchmark.stack import Outcome, run_stack
+from nescio.benchmark.stack import Outcome, run_stack, stack_parts
 from nescio.benchmark.store import Failure, Store
 
 __all__ = ["Summary", "missing_stacks", "run_plan"]
@@ -122,16 +122,14 @@ def _alone(
     execute: Callable[[Stack], Outcome],
     finish: Callable[[Stack, Outcome], None],
 ) -> bool:
-    """Run a stack with nothing beside it, and if it breaks the pool, task by task; whether anything came of it.
+    """Run a stack with nothing beside it, and if it breaks the pool, part by part; whether anything came of it.
 
-    What breaks the pool again is recorded as a failure. Protocol paper has one function for all trials of a method, so
-    there the whole stack is tried again.
+    What breaks the pool again is recorded as a failure.
     """
     if _attempt([stack], pool, execute, finish)[1] is None:
         return True
     useful = False
-    whole = stack.tasks[0].protocol == "paper"
-    for part in [stack] if whole else [Stack((task,)) for task in stack.tasks]:
+    for part in stack_parts(stack):
         broken = _attempt([part], pool, execute, finish)[1]
         useful |= broken is None
         if broken is not None:

@@ -23,7 +23,7 @@ from nescio.datasets.benchmark_splits import Split, make_splits
 from nescio.datasets.uci import UCIData, load_uci
 from nescio.estimators.together import fit_family, fit_stack
 
-__all__ = ["Outcome", "describe", "run_stack"]
+__all__ = ["Outcome", "describe", "run_stack", "stack_parts"]
 
 
 class Outcome(NamedTuple):
@@ -47,20 +47,28 @@ def describe(request: Request) -> dict[str, Table]:
 
 
 def run_stack(stack: Stack) -> Outcome:
-    """Run the tasks of a stack together and, where that fails, one by one. It raises nothing but an interrupt."""
+    """Run the tasks of a stack together and, where that fails, part by part. It raises nothing but an interrupt."""
     with _quiet_worker():
+        parts = stack_parts(stack)
         try:
             return Outcome(_together(stack.tasks), [])
         except Exception as error:
-            if len(stack.tasks) == 1 or stack.tasks[0].protocol == "paper":
+            if len(parts) == 1:
                 return Outcome([], [Failure(task, _words(error)) for task in stack.tasks])
         outcome = Outcome([], [])
-        for task in stack.tasks:
+        for part in parts:
             try:
-                outcome.measurements.extend(_together([task]))
+                outcome.measurements.extend(_together(part.tasks))
             except Exception as error:
-                outcome.failures.append(Failure(task, _words(error)))
+                outcome.failures.extend(Failure(task, _words(error)) for task in part.tasks)
         return outcome
+
+
+def stack_parts(stack: Stack) -> list[Stack]:
+    """What can be tried again alone: each task; in protocol paper each method, with all its trials."""
+    if stack.tasks[0].protocol != "paper":
+        return [Stack((task,)) for task in stack.tasks]
+    return [Stack(tuple(task for task in stack.tasks if task.method == method)) for method in stack.methods]
 
 
 @contextmanager
@@ -118,12 +126,7 @@ def _paper(tasks: Sequence[Task], data: UCIData) -> list[Measurement]:
     from nescio.benchmark.paper import run_paper
 
     began = time.perf_counter()
-    rows = run_paper(data, tasks[0].kind, tasks[0].method, len(tasks))
+    methods = list(dict.fromkeys(task.method for task in tasks))
+    results = run_paper(data, tasks[0].kind, methods, len(tasks) // len(methods))
     share = (time.perf_counter() - began) / len(tasks)
-    values: dict[int, list[tuple[str, str, float]]] = {task.trial: [] for task in tasks}
-    for row in rows:
-        values[row["trial"]].append((row["region"], row["metric"], float(row["value"])))
-    for found in values.values():
-        if not any(metric == "seconds" for _, metric, _ in found):
-            found.append(("all", "seconds", share))
-    return [Measurement(task, values[task.trial], share) for task in tasks]
+    return [Measurement(task, results[task.method, task.trial], share) for task in tasks]

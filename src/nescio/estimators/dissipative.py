@@ -15,6 +15,7 @@ from nescio._validation import InputError, check_integer, check_one_of, check_po
 from nescio.calibration import error_growth
 from nescio.densities import NeighbourDistance
 from nescio.distributions import Gamma
+from nescio.estimators.levels import outside_level
 from nescio.estimators.means import MeanPhase
 from nescio.estimators.precision import Pilot, PseudoInputs
 from nescio.estimators.split import Outside, SplitTrainingRegressor
@@ -27,7 +28,6 @@ __all__ = ["DissipativeRegressor"]
 LARGEST_OUTSIDE_SHAPE = 3.0  # a stable variance, and tails no lighter than the data's
 POOL = 20_000  # a small pool is learned by heart, and the std between its points is then arbitrary
 CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
-EXTREME = 1e6  # level over spread: beyond it float32 no longer holds the squares of both
 FINITE = "for a finite predictive variance"
 MOST_REFERENCE_ROWS = 10_000  # so that the cost stays linear in the number of rows
 CHUNK = 16_384  # rows whose distances to all centres are held at once
@@ -176,7 +176,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         if self.n_pseudo_inputs != "auto":
             check_integer("n_pseudo_inputs", self.n_pseudo_inputs, least=1)
         check_integer("n_blocks", self.n_blocks, least=1)
-        self._level(y_scale)
+        outside_level(self.outside, y_scale)
 
     def _blocks(self) -> int:
         return int(self.n_blocks) if self.outside_prior == "graded" else 0
@@ -186,25 +186,6 @@ class DissipativeRegressor(SplitTrainingRegressor):
 
     def _length(self) -> float:
         return LENGTH
-
-    def _level(self, y_scale: np.ndarray) -> np.ndarray:
-        """The outside level of each output in standardised units."""
-        if isinstance(self.outside, str):
-            check_one_of("outside", self.outside, ("target",))
-            return np.ones_like(y_scale)
-        level = np.asarray(self.outside, dtype=np.float64)
-        if level.size not in (1, len(y_scale)) or not np.all(np.isfinite(level) & (level > 0)):
-            raise InputError(
-                f"outside must be a positive number in units of y, one per target ({len(y_scale)}), or 'target'; "
-                f"got {self.outside!r}."
-            )
-        relative = level.reshape(-1) / y_scale
-        if relative.min() < 1.0 / EXTREME or relative.max() > EXTREME:
-            raise InputError(
-                f"outside={self.outside!r} is beyond {EXTREME:g} times the spread of the target, or below its "
-                f"{EXTREME:g}th part; give it in units of y."
-            )
-        return relative
 
     def _outside(
         self,
@@ -216,7 +197,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         y_scale: np.ndarray,
         seed: int,
     ) -> Outside | None:
-        level = torch.as_tensor(self._level(y_scale), dtype=torch.float32)
+        level = torch.as_tensor(outside_level(self.outside, y_scale), dtype=torch.float32)
         if self.outside_prior == "inside":
             level = variance.sqrt()
         concentration = min(tail, LARGEST_OUTSIDE_SHAPE) if self.outside_shape == "auto" else float(self.outside_shape)
