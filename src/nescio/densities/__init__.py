@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from nescio.densities.aggregate_posterior import AggregatePosterior
 from nescio.densities.base import Density
 from nescio.densities.gaussian_mixture import GaussianMixture, fit_gaussian_mixture
 from nescio.densities.kde import GaussianKDE, fit_kde
 from nescio.densities.neighbours import NeighbourDistance, distinct_rows, fit_neighbours, subsample_rows
 
 __all__ = [
+    "AggregatePosterior",
     "Density",
     "GaussianKDE",
     "GaussianMixture",
