@@ -75,7 +75,7 @@ def files_of(folder) -> list[str]:
 
 
 def lines_of(text: str) -> dict[str, list[str]]:
-    return {line.split()[0]: line.split() for line in text.splitlines()}
+    return {line.split()[0]: line.split() for line in text.splitlines() if line}
 
 
 def test_the_list_shows_shapes_and_where_each_set_is(place, monkeypatch):
@@ -88,7 +88,8 @@ def test_the_list_shows_shapes_and_where_each_set_is(place, monkeypatch):
     assert lines["tiny"][1:5] == ["3", "1", "1", "cache"]
     assert lines["mine"][1:5] == ["2", "2", "1", "NESCIO_DATA"]
     assert lines["superconductivity"][1:6] == ["21,263", "81", "1", "not", "here"]
-    assert len(lines) == 1 + 12 + 2
+    assert lines["svhn"][1:3] == ["73,257", "26,032"]
+    assert len(lines) == 1 + 12 + 2 + 6
     assert "superconductivity_partial" not in lines
 
 
@@ -170,4 +171,4 @@ def test_the_real_folder_is_whole(monkeypatch):
     monkeypatch.setenv("NESCIO_DATA", REAL)
     result = run("verify")
     assert result.exit_code == 0, result.output
-    assert len(result.stdout.splitlines()) == 12
+    assert len(result.stdout.splitlines()) == 12 + 6

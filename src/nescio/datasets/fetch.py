@@ -22,7 +22,7 @@ from nescio._validation import InputError, check_one_of
 from nescio.datasets.formats import Table, digest_of, member_of, read_form
 from nescio.datasets.sources import SOURCES, Source
 
-__all__ = ["cache_folder", "cached_entry", "convert", "fetch"]
+__all__ = ["cache_folder", "cached_entry", "convert", "download", "fetch"]
 
 SECONDS = 60.0  # without a byte from the publisher
 
@@ -70,7 +70,7 @@ def fetch(name: str, *, url: str | None = None, force: bool = False) -> dict[str
         raise InputError("downloads need pooch: pip install 'nescio[data]'.")
     address = url or source.url
     with _told(source, address):
-        table = convert(source, _download(address, folder))
+        table = convert(source, download(address, folder))
     digest = digest_of(table.values)
     expected, known = (source.values, "values") if source.values else (None, "first use")
     if expected is None and before is not None:
@@ -100,7 +100,8 @@ def convert(source: Source, data: bytes) -> Table:
     return Table(values, names)
 
 
-def _download(url: str, folder: Path) -> bytes:
+def download(url: str, folder: Path) -> bytes:
+    """The bytes at an address; ``folder`` holds them while they arrive."""
     try:
         import pooch
     except ModuleNotFoundError:
