@@ -8,7 +8,7 @@ import torch
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio._validation import InputError
-from nescio.estimators import means, split
+from nescio.estimators import means, precision, split
 from nescio.estimators.together import fit_family, fit_stack
 
 
@@ -47,6 +47,29 @@ def test_a_family_trains_its_means_once(monkeypatch):
     ]
     fit_family(models, X, y)
     assert calls == [(4, 2)]
+
+
+def test_a_member_of_an_ensemble_is_not_trained_again_alone(monkeypatch):
+    calls = []
+
+    def counted(*arguments, **named):
+        calls.append(len(named["streams"]))
+        return precision.fit_precision(*arguments, **named)
+
+    monkeypatch.setattr(split, "fit_precision", counted)
+    X, y = table(2)
+    settings = {"max_steps": 10, "random_state": 0, "n_pseudo_inputs": 100}
+    models = [
+        DissipativeRegressor(**settings),
+        DissipativeRegressor(**settings, n_members=3),
+        DissipativeRegressor(**settings, anchor=False),
+    ]
+    single, several, other = fit_family(models, X, y)
+    assert calls == [3, 1]
+    assert [model.n_members for model in (single, several, other)] == [1, 3, 1]
+    for name, value in single.core_.precision_parameters.items():
+        torch.testing.assert_close(value, several.core_.precision_parameters[name][:1], rtol=0, atol=0)
+    assert single.fit_seconds_ > 0
 
 
 def test_a_stack_keeps_tables_apart():

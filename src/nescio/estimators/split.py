@@ -37,6 +37,7 @@ PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_s
 PATIENCE = 0.4  # likewise: on a small table the best posterior is found within a few hundred steps
 REPEATS = 2  # two networks that did not see a row are closer to the bag than one
 NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
+LOOSE = ("n_members", "random_state", "verbose")
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
 
 
@@ -154,25 +155,31 @@ class SplitTrainingRegressor(PrecisionRegressor):
                 ),
             )
             variance = prior_from_residuals(means.residuals, 2.0, heft, floor=SMALLEST_VARIANCE).rate
-            bar.set_description("pilot")
-            pilot: Pilot = problem.once(
-                ("pilot", self.head, self.activation, *self._candidates(), *self._first_phase(len(x))),
-                lambda: fit_pilot(
-                    rows,
-                    means.residuals,
-                    groups,
-                    heft,
-                    MLP(x.shape[1], y.shape[1], PILOT_HIDDEN, self.activation, 2, gain=GAIN),
-                    head,
-                    replace(schedule, max_steps=pilot_steps, check_every=min(50, pilot_steps)),
-                    self._candidates(),
-                    variance=variance,
-                    seed=child_seed(seed, "pilot"),
-                    repeats=3 if len(x) <= FEW_ROWS else 1,
-                    validation_fraction=float(self.validation_fraction),
-                    **common,
-                ),
-            )
+            candidates = self._candidates()
+            pilot: Pilot
+            if len(candidates) == 1 and not self._warms_up():  # nothing to choose, and nobody to tell the noise to
+                pilot = Pilot(*candidates[0], variance.expand(len(x), -1))
+                bar.update(pilot_steps)
+            else:
+                bar.set_description("pilot")
+                pilot = problem.once(
+                    ("pilot", self.head, self.activation, *candidates, *self._first_phase(len(x))),
+                    lambda: fit_pilot(
+                        rows,
+                        means.residuals,
+                        groups,
+                        heft,
+                        MLP(x.shape[1], y.shape[1], PILOT_HIDDEN, self.activation, 2, gain=GAIN),
+                        head,
+                        replace(schedule, max_steps=pilot_steps, check_every=min(50, pilot_steps)),
+                        candidates,
+                        variance=variance,
+                        seed=child_seed(seed, "pilot"),
+                        repeats=3 if len(x) <= FEW_ROWS else 1,
+                        validation_fraction=float(self.validation_fraction),
+                        **common,
+                    ),
+                )
             shape, kl_weight = pilot.shape, pilot.kl_weight
             bar.set_description("precision")
             tail = shape + (0.5 / kl_weight if kl_weight else 3.0)
@@ -184,23 +191,28 @@ class SplitTrainingRegressor(PrecisionRegressor):
                 hold_out(np.arange(len(x)), groups, float(self.validation_fraction), child_seed(seed, "stop", member))
                 for member in range(members)
             ]
-            parameters, _ = fit_precision(
-                inputs,
-                means.residuals,
-                heft,
-                [learn for learn, _ in divisions],
-                [stop for _, stop in divisions],
-                precision_network,
-                head,
-                replace(schedule, max_steps=precision_steps, patience=max(1, round(PATIENCE * steps))),
-                inside_prior=prior,
-                kl_weight=weight,
-                offset=offset,
-                pseudo=None if outside is None else outside.pseudo,
-                warm_up=replace(schedule, max_steps=warm_steps, check_every=min(50, warm_steps)),
-                streams=generators(seed, "precision", members),
-                **common,
+            trained = problem.most(
+                ("precision", *self._second_phase()),
+                members,
+                lambda: fit_precision(
+                    inputs,
+                    means.residuals,
+                    heft,
+                    [learn for learn, _ in divisions],
+                    [stop for _, stop in divisions],
+                    precision_network,
+                    head,
+                    replace(schedule, max_steps=precision_steps, patience=max(1, round(PATIENCE * steps))),
+                    inside_prior=prior,
+                    kl_weight=weight,
+                    offset=offset,
+                    pseudo=None if outside is None else outside.pseudo,
+                    warm_up=replace(schedule, max_steps=warm_steps, check_every=min(50, warm_steps)),
+                    streams=generators(seed, "precision", members),
+                    **common,
+                )[0],
             )
+            parameters = {name: value[:members] for name, value in trained.items()}
         inside = Gamma(prior.concentration[0, 0], prior.rate[0, 0]) if kl_weight else None
         core = CoreModel(
             mean_network,
@@ -236,6 +248,11 @@ class SplitTrainingRegressor(PrecisionRegressor):
     def _precision_length(self) -> float:
         """Most steps of the posterior, in units of ``max_steps``."""
         return PRECISION_STEPS * self._length() if self.precision_steps == "auto" else float(self.precision_steps)
+
+    def _second_phase(self) -> tuple[str, ...]:
+        """All settings that a member's posterior depends on; how many others there are is none of them."""
+        settings = self.get_params(deep=False)
+        return type(self).__name__, *(f"{name}={settings[name]!r}" for name in sorted(settings) if name not in LOOSE)
 
     def _check_parameters(self) -> None:
         check_integer("n_members", self.n_members, least=1)

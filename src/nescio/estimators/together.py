@@ -47,13 +47,12 @@ def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[
     split = [model for model in fresh if isinstance(model, SplitTrainingRegressor)]
     blocks = max((model._blocks() for model in split), default=0)
     memo: dict[Any, Any] = {}
-    results = []
-    for model in fresh:
+    for model in sorted(fresh, key=lambda model: -getattr(model, "n_members", 1)):  # a member is part of an ensemble
         began = time.perf_counter()
         prepared = model._prepare(X, y, None, blocks=blocks, memo=memo)
-        results.append(model._accept(prepared, model._fit_cores([prepared.problem])[0]))
+        model._accept(prepared, model._fit_cores([prepared.problem])[0])
         model.fit_seconds_ = time.perf_counter() - began + sum(prepared.problem.saved)
-    return results
+    return fresh
 
 
 def _settings(model: DistributionRegressor) -> str:
