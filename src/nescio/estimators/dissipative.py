@@ -17,8 +17,8 @@ from nescio.densities import NeighbourDistance
 from nescio.distributions import Gamma
 from nescio.estimators.levels import outside_level
 from nescio.estimators.means import MeanPhase
-from nescio.estimators.precision import Pilot, PseudoInputs
-from nescio.estimators.split import Outside, SplitTrainingRegressor
+from nescio.estimators.precision import Outside, Pilot, PseudoInputs
+from nescio.estimators.split import SplitTrainingRegressor
 from nescio.networks import Anchor
 from nescio.objectives import PriorFunction, constant_prior, graded_prior, prior_from_level
 from nescio.pseudo_inputs import MultiScale, Placement, Rejected

@@ -13,11 +13,20 @@ from torch import Tensor
 from nescio._random import child_seed, generators
 from nescio.distributions import Gamma, StudentT, gamma_kl
 from nescio.estimators.means import hold_out, padded
-from nescio.networks import Head, Network, Parameters
+from nescio.networks import Anchor, Head, Network, Parameters
 from nescio.objectives import PointLosses, dissipative_loss, join_priors, joint_dissipative_loss
 from nescio.training import Draw, Sampler, Schedule, Table, train
 
-__all__ = ["CANDIDATES", "Pilot", "PseudoInputs", "fit_pilot", "fit_precision", "prior_for", "stacked_prior"]
+__all__ = [
+    "CANDIDATES",
+    "Outside",
+    "Pilot",
+    "PseudoInputs",
+    "fit_pilot",
+    "fit_precision",
+    "prior_for",
+    "stacked_prior",
+]
 
 TAILS = (2.2, 3.5, 8.0)  # shapes of the posterior, from heavy tails to light ones
 SHRINKAGES = (0.01, 0.2, 0.75)  # parts of the posterior's variance that are the prior's
@@ -55,6 +64,18 @@ class PseudoInputs:
         """The outside prior of ``models (A,)`` at ``places (A, B)`` of their pools, ``(A, B, P)``."""
         index = (models.unsqueeze(1), places)
         return Gamma(self.prior.concentration[index], self.prior.rate[index])
+
+
+class Outside(NamedTuple):
+    """What a method knows about the world beyond the data: the pools of its members, the level, the anchor."""
+
+    inputs: Tensor
+    """What the precision networks see of the rows, ``(N, D)`` or, with the distance, ``(N, D + 1)``."""
+    pseudo: PseudoInputs
+    prior: Gamma
+    anchor: Anchor
+    anchor_variance: bool
+    fade_mean: bool
 
 
 def fit_precision(

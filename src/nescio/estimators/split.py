@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,14 +20,14 @@ from nescio.distributions import Gamma
 from nescio.estimators.base import resolve_device
 from nescio.estimators.core import CoreModel
 from nescio.estimators.means import MeanPhase, fit_means, hold_out
-from nescio.estimators.precision import CANDIDATES, Pilot, PseudoInputs, fit_pilot, fit_precision, stacked_prior
+from nescio.estimators.precision import CANDIDATES, Outside, Pilot, fit_pilot, fit_precision, stacked_prior
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
-from nescio.networks import MLP, Anchor, ModuleStack, Network, make_head
+from nescio.networks import MLP, ModuleStack, Network, make_head
 from nescio.objectives import prior_from_residuals
 from nescio.training import Schedule
 
-__all__ = ["Outside", "SplitTrainingRegressor"]
+__all__ = ["SplitTrainingRegressor"]
 
 GAIN = 3.0  # of the precision networks' first layer, so that the variance can rise within a short distance
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
@@ -39,18 +39,6 @@ REPEATS = 2  # two networks that did not see a row are closer to the bag than on
 NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
 LOOSE = ("n_members", "random_state", "verbose")
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
-
-
-class Outside(NamedTuple):
-    """What a method knows about the world beyond the data: the pools of its members, the level, the anchor."""
-
-    inputs: Tensor
-    """What the precision networks see of the rows, ``(N, D)`` or, with the distance, ``(N, D + 1)``."""
-    pseudo: PseudoInputs
-    prior: Gamma
-    anchor: Anchor
-    anchor_variance: bool
-    fade_mean: bool
 
 
 class SplitTrainingRegressor(PrecisionRegressor):

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from nescio.estimators.means import MeanPhase
-from nescio.estimators.precision import Pilot
-from nescio.estimators.split import Outside, SplitTrainingRegressor
+from nescio.estimators.precision import Outside, Pilot
+from nescio.estimators.split import SplitTrainingRegressor
 
 __all__ = ["VariationalVarianceRegressor"]
 
