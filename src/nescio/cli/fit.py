@@ -37,7 +37,9 @@ def fit(
     ignore: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that are not features.")] = None,
     id: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that name rows, no features.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same model.")] = 0,
-    members: Annotated[int, typer.Option(min=1, help="How many models to train and mix.")] = 1,
+    members: Annotated[
+        int | None, typer.Option(min=1, help="How many models to mix. Default: 5 below 500 rows.")
+    ] = None,
     max_steps: Annotated[int | None, typer.Option(min=1, help="Longest training of each phase.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
@@ -63,7 +65,9 @@ def fit(
     y = numeric_frame(frame, targets, "a target must be numeric").to_numpy()
     table = numeric_frame(frame, features, "encode it as numbers or leave it out with --ignore")
 
-    settings: dict[str, Any] = {"n_members": members, "random_state": seed, "device": device, "verbose": True}
+    settings: dict[str, Any] = {"random_state": seed, "device": device, "verbose": True}
+    if members is not None:
+        settings["n_members"] = members
     if levels:
         settings["outside"] = levels[0] if len(levels) == 1 else tuple(levels)
     if max_steps is not None:

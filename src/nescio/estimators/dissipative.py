@@ -120,7 +120,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         mean_activation: str = "tanh",
         mean_network: Callable[[int, int], Any] | None = None,
         precision_network: Callable[[int, int], Any] | None = None,
-        n_members: int = 1,
+        n_members: int | str = "auto",
         n_folds: int | str = "auto",
         max_steps: int = 1500,
         precision_steps: float | str = "auto",
@@ -205,8 +205,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
 
         placement = self.placement if self.placement is not None else Rejected(MultiScale())
         count = POOL if self.n_pseudo_inputs == "auto" else self.n_pseudo_inputs
-        points = placement(x, int(count), generators(seed, "pseudo-inputs", int(self.n_members))).to(x)
-        wanted = (int(self.n_members), points.shape[1] if hasattr(placement, "select") else int(count), x.shape[1])
+        members = self._members(len(x))
+        points = placement(x, int(count), generators(seed, "pseudo-inputs", members)).to(x)
+        wanted = (members, points.shape[1] if hasattr(placement, "select") else int(count), x.shape[1])
         if tuple(points.shape) != wanted or not bool(torch.isfinite(points).all()):
             raise InputError(
                 f"placement must return finite points of shape {wanted}; it returned {tuple(points.shape)}."

@@ -32,6 +32,7 @@ __all__ = ["SplitTrainingRegressor"]
 GAIN = 3.0  # of the precision networks' first layer, so that the variance can rise within a short distance
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
 MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
+VERY_FEW_ROWS = 500  # below it folds cost little, and one posterior is stopped by a handful of rows
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
 PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
 PATIENCE = 0.4  # likewise: on a small table the best posterior is found within a few hundred steps
@@ -98,18 +99,13 @@ class SplitTrainingRegressor(PrecisionRegressor):
         self._check_parameters()
         self._check_outside(y_scale)
         device = resolve_device(self.device)
-        members = int(self.n_members)
+        members = self._members(len(x))
         rows, targets = torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(y, dtype=torch.float32)
         heft = None if weights is None else torch.as_tensor(weights, dtype=torch.float32)
         mean_network = self._network(self.mean_network, x.shape[1], y.shape[1], 1)
         head, groups = make_head(self.head), group_rows(x)
         steps = int(self.max_steps)
-        schedule = Schedule(
-            steps,
-            int(self.batch_size),
-            float(self.learning_rate),
-            check_every=min(50, steps),
-        )
+        schedule = Schedule(steps, int(self.batch_size), float(self.learning_rate), check_every=min(50, steps))
         pilot_steps, warm_steps, precision_steps = (
             max(1, round(part * steps)) for part in (PILOT_STEPS, WARM_UP_STEPS, self._precision_length())
         )
@@ -243,7 +239,8 @@ class SplitTrainingRegressor(PrecisionRegressor):
         return type(self).__name__, *(f"{name}={settings[name]!r}" for name in sorted(settings) if name not in LOOSE)
 
     def _check_parameters(self) -> None:
-        check_integer("n_members", self.n_members, least=1)
+        if self.n_members != "auto":
+            check_integer("n_members", self.n_members, least=1)
         check_integer("max_steps", self.max_steps, least=1)
         check_integer("batch_size", self.batch_size, least=1)
         if self.precision_steps != "auto":
@@ -276,11 +273,16 @@ class SplitTrainingRegressor(PrecisionRegressor):
     def _folds(self, n_rows: int) -> int:
         if self.n_folds != "auto":
             return int(min(self.n_folds, n_rows))
-        return 20 if n_rows < 500 else 10 if n_rows < 2_000 else 5
+        return 20 if n_rows < VERY_FEW_ROWS else 10 if n_rows < 2_000 else 5
+
+    def _members(self, n_rows: int) -> int:
+        if self.n_members != "auto":
+            return int(self.n_members)
+        return 5 if n_rows < VERY_FEW_ROWS else 1
 
     def _repeats(self, n_rows: int) -> int:
         """How often the folds are dealt: so often that each member has a network of its own."""
-        return max(REPEATS, -(-int(self.n_members) // self._folds(n_rows)))
+        return max(REPEATS, -(-self._members(n_rows) // self._folds(n_rows)))
 
     def _candidates(self) -> list[tuple[float, float]]:
         """Shapes of the inside prior and KL weights that the pilot may choose from."""

@@ -47,12 +47,17 @@ def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[
     split = [model for model in fresh if isinstance(model, SplitTrainingRegressor)]
     blocks = max((model._blocks() for model in split), default=0)
     memo: dict[Any, Any] = {}
-    for model in sorted(fresh, key=lambda model: -getattr(model, "n_members", 1)):  # a member is part of an ensemble
+    for model in sorted(fresh, key=_members, reverse=True):  # a member of an ensemble need not be trained again
         began = time.perf_counter()
         prepared = model._prepare(X, y, None, blocks=blocks, memo=memo)
         model._accept(prepared, model._fit_cores([prepared.problem])[0])
         model.fit_seconds_ = time.perf_counter() - began + sum(prepared.problem.saved)
     return fresh
+
+
+def _members(model: DistributionRegressor) -> int:
+    count = getattr(model, "n_members", 1)
+    return count if isinstance(count, int) else 1
 
 
 def _settings(model: DistributionRegressor) -> str:

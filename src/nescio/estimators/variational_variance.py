@@ -36,7 +36,8 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
     mean_network, precision_network
         Functions ``(n_inputs, n_outputs) -> torch.nn.Module`` to be used in their place.
     n_members
-        How many precision networks to train and mix. The networks of the mean are shared out among them.
+        How many precision networks to train and mix. The networks of the mean are shared out among them. ``"auto"``: 5
+        below 500 rows, where one network has too little to be stopped by, else 1.
     n_folds
         Into how many folds the rows are dealt, twice; each fold has a network that did not see it. The mean is the
         average of these networks. ``"auto"``: 20 below 500 rows, 10 below 2,000, else 5.
@@ -68,7 +69,7 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         mean_activation: str = "tanh",
         mean_network: Callable[[int, int], Any] | None = None,
         precision_network: Callable[[int, int], Any] | None = None,
-        n_members: int = 1,
+        n_members: int | str = "auto",
         n_folds: int | str = "auto",
         max_steps: int = 1500,
         precision_steps: float | str = "auto",
