@@ -36,7 +36,7 @@ TINY: dict[str, Any] = {
     "shape": 2.0,
     "kl_weight": 0.5,
 }
-DISSIPATIVE: dict[str, Any] = {**TINY, "n_pseudo_inputs": 50, "n_blocks": 1}
+DISSIPATIVE: dict[str, Any] = {**TINY, "n_pseudo_inputs": 50, "n_blocks": 1, "n_members": 1}
 
 
 def table(outputs: int = 1) -> tuple[np.ndarray, np.ndarray]:

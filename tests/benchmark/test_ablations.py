@@ -216,8 +216,8 @@ def test_variants_in_one_stack_are_as_good_as_alone_also_where_they_differ_in_bl
         alone = quick("d-vv", seed=seed).set_params(n_blocks=blocks).fit(data.X[split.train], data.y[split.train, 0])
         for region, metric, value in evaluate(alone, data, split, seed):
             assert found[variant][region, metric] == pytest.approx(value, rel=1e-3, abs=1e-4)
-        _, q = alone.posterior(data.X[split.test["hole"]])
-        share = float((1.0 / q.concentration).mean())  # of one member: 1 - (beta / alpha) / (beta / (alpha - 1))
+        parts = alone.predict_dist(data.X[split.test["hole"]])
+        share = float((1.0 - (parts.aleatoric_std / parts.std) ** 2).mean())
         assert found[variant]["hole", "epistemic_share"] == pytest.approx(share, rel=1e-3)
         assert ("all", "seconds") in found[variant]
     assert found["blocks=2"]["hole", "log_likelihood"] != found["blocks=16"]["hole", "log_likelihood"]

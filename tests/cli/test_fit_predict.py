@@ -113,8 +113,11 @@ def test_predictions_are_those_of_the_library_with_all_else_carried_through():
     prediction = model.predict_dist(x)
     for name, values in zip(PARTS[2:4], prediction.interval(0.8), strict=True):
         np.testing.assert_allclose(found[f"price_{name}"], values, rtol=1e-12)
-    for name in ("mean", "std", "aleatoric_std", "epistemic_std"):
+    for name in ("mean", "std", "aleatoric_std"):
         np.testing.assert_allclose(found[f"price_{name}"], getattr(prediction, name), rtol=1e-12)
+    noise, rest = found["price_aleatoric_std"].to_numpy(), found["price_epistemic_std"].to_numpy()
+    np.testing.assert_allclose(np.hypot(noise, rest), prediction.std, rtol=1e-9)  # the members' disagreement included
+    assert (rest > prediction.epistemic_std).all()
     np.testing.assert_allclose(found["support"], model.support(x), rtol=1e-12)
     assert set(found["verdict"]) <= {"inside", "edge", "outside", "unknown"}
     assert model.outside == 500.0

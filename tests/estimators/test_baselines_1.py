@@ -187,7 +187,9 @@ def test_an_ensemble_takes_any_member_and_does_not_look_at_its_seed():
     predictions = [
         DeepEnsembleRegressor(
             n_members=2,
-            member=VariationalVarianceRegressor(max_steps=4, hidden=(8,), mean_hidden=(8,), random_state=seed),
+            member=VariationalVarianceRegressor(
+                n_members=1, max_steps=4, hidden=(8,), mean_hidden=(8,), random_state=seed
+            ),
             random_state=4,
         ).fit(X, y)
         for seed in (0, 1)

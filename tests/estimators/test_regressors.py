@@ -55,6 +55,27 @@ def test_a_rows_answer_does_not_depend_on_its_batch(estimator):
             np.testing.assert_array_equal(model.verdict(far[rows]), model.verdict(far)[rows])
 
 
+@pytest.mark.parametrize(("columns", "setting", "seen"), [(3, "auto", 0), (4, "auto", 1), (2, True, 1), (5, False, 0)])
+def test_the_distance_is_an_input_where_there_are_four_or_where_it_is_asked_for(columns, setting, seen):
+    X, y = np.random.default_rng(0).normal(size=(60, columns)) * 3.0 + 7.0, np.linspace(0.0, 9.0, 60)
+    model = DissipativeRegressor(**QUICK, distance_input=setting, outside=5.0).fit(X, y)
+    assert model.core_.distance_input is bool(seen)
+    assert model.core_.precision_parameters["weight0"].shape[-2] == columns + seen
+    far = np.full((1, columns), 1e6)
+    np.testing.assert_allclose(model.predict(far, return_std=True)[1], 5.0, rtol=1e-5)
+
+
+def test_rows_that_are_all_alike_have_a_distance_too():
+    model = DissipativeRegressor(**QUICK, distance_input=True).fit(np.full((12, 4), 3.0), np.arange(12.0))
+    assert np.isfinite(model.predict_dist(np.array([[3.0] * 4, [9.0] * 4])).std).all()
+
+
+@pytest.mark.parametrize(("rows", "members"), [(499, 5), (500, 1)])
+def test_few_rows_have_five_posteriors(rows, members):
+    X = np.linspace(0.0, 1.0, rows)[:, None]
+    assert VariationalVarianceRegressor(**QUICK, n_folds=2).fit(X, np.sin(9.0 * X[:, 0])).core_.members == members
+
+
 @pytest.mark.parametrize("factor", [1e-4, 1e5])
 def test_rescaling_the_target_rescales_the_prediction(factor):
     X, y = make_table()
@@ -160,7 +181,7 @@ def test_a_users_own_function_is_a_placement_and_brute_force_picks_the_hardest()
     assert np.isfinite(DissipativeRegressor(**QUICK, placement=own).fit(X, y).predict(X)).all()
     brute = BruteForce(low=-5.0, high=5.0, grid=200, hardest=50, stride=2)
     assert np.isfinite(DissipativeRegressor(**QUICK, placement=brute).fit(X[:, :1], y).predict(X[:, :1])).all()
-    with pytest.raises(ValueError, match=r"placement must return finite points of shape \(1, 20000, 3\)"):
+    with pytest.raises(ValueError, match=r"placement must return finite points of shape \(5, 20000, 3\)"):
         DissipativeRegressor(**QUICK, placement=lambda p, c, g: torch.full((1, c, 2), 1.0)).fit(X, y)
 
 
@@ -213,6 +234,8 @@ BAD = [
     ({"outside_shape": 1.0}, "outside_shape must be a finite number that exceeds 1 for a finite predictive variance"),
     ({"pseudo_weight": 0.0}, "pseudo_weight must be a finite number that exceeds 0"),
     ({"n_pseudo_inputs": 0}, "n_pseudo_inputs must be a whole number of at least 1"),
+    ({"distance_input": "yes"}, "distance_input must be one of 'auto'; got 'yes'"),
+    ({"precision_steps": 0.0}, "precision_steps"),
     ({"n_members": 0}, "n_members must be a whole number of at least 1; got 0"),
     ({"max_steps": 2.5}, "max_steps must be a whole number of at least 1; got 2.5"),
     ({"shape": 0.8}, "shape must be a finite number that exceeds 1"),

@@ -60,9 +60,9 @@ def test_a_member_of_an_ensemble_is_not_trained_again_alone(monkeypatch):
     X, y = table(2)
     settings = {"max_steps": 10, "random_state": 0, "n_pseudo_inputs": 100}
     models = [
-        DissipativeRegressor(**settings),
+        DissipativeRegressor(**settings, n_members=1),
         DissipativeRegressor(**settings, n_members=3),
-        DissipativeRegressor(**settings, anchor=False),
+        DissipativeRegressor(**settings, n_members=1, anchor=False),
     ]
     single, several, other = fit_family(models, X, y)
     assert calls == [3, 1]

@@ -93,7 +93,7 @@ def fit_toy(data: str, method: str, seed: int, max_steps: int | None) -> ToyFit:
         mean=prediction.mean,
         std=prediction.std,
         aleatoric_std=prediction.aleatoric_std,
-        epistemic_std=prediction.epistemic_std,
+        epistemic_std=np.hypot(prediction.epistemic_std, prediction.mean_std),
         true_std=toy_std(x),
         level=float(model.y_scale_[0]),
         hole=hole,

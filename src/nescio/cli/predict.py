@@ -89,7 +89,8 @@ def _answers(regressor: Any, inputs: Any, level: float) -> list[np.ndarray]:
     """The output columns in order."""
     dist = regressor.predict_dist(inputs)
     lower, upper = dist.interval(level)
-    parts = [dist.mean, dist.std, lower, upper, dist.aleatoric_std, dist.epistemic_std]
+    beyond_noise = np.hypot(dist.epistemic_std, dist.mean_std)  # with the noise it gives the std
+    parts = [dist.mean, dist.std, lower, upper, dist.aleatoric_std, beyond_noise]
     tables = [part.reshape(len(part), -1) for part in parts]
     columns = [table[:, target] for target in range(regressor.n_outputs_) for table in tables]
     return [*columns, regressor.support(inputs), regressor.verdict(inputs)]
