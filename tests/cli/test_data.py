@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import hashlib
-import http.server
 import json
 import os
-import threading
 from typing import Any
 
 import numpy as np
@@ -39,26 +36,13 @@ def refused(*arguments: Any, code: int = 2) -> str:
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
+def place(served, tmp_path, monkeypatch):
     """An empty cache, no data folder, and one published set, ``tiny``, on a server of our own."""
-    monkeypatch.setenv("NESCIO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("NESCIO_DATA", raising=False)
-    folder = tmp_path / "served"
-    folder.mkdir()
+    folder, address = served
     (folder / "tiny.data").write_bytes(TEXT)
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *words):
-            """Nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}/tiny.data"
-    tiny = Source("tiny", "made up", address, "", "blanks", 3, ("a",), ("t",), digest_of(VALUES))
+    tiny = Source("tiny", "made up", address + "tiny.data", "", "blanks", 3, ("a",), ("t",), digest_of(VALUES))
     monkeypatch.setitem(SOURCES, "tiny", tiny)
-    yield tmp_path
-    server.shutdown()
-    server.server_close()
+    return tmp_path
 
 
 def own_folder(place, name: str = "mine") -> None:

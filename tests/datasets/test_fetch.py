@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import hashlib
-import http.server
 import json
 import os
-import threading
 
 import numpy as np
 import pytest
@@ -24,25 +21,6 @@ pytest.importorskip("pooch")
 needs_data = pytest.mark.skipif("NESCIO_DATA" not in os.environ, reason="NESCIO_DATA does not name the data folder")
 
 VALUES = np.array([[1.5, -2.0, 0.25], [4.0, 5.0, 6e-3], [7.0, 0.1 + 0.2, 9.0], [1.0, 1.0, 1.0]])
-
-
-@pytest.fixture
-def served(tmp_path, monkeypatch):
-    """A folder, the address it is served at, and an empty cache; no data folder."""
-    folder = tmp_path / "served"
-    folder.mkdir()
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *words):
-            """Nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    monkeypatch.setenv("NESCIO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("NESCIO_DATA", raising=False)
-    yield folder, f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
 
 
 @pytest.fixture

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import hashlib
-import http.server
 import io
 import json
 import os
 import struct
 import tarfile
-import threading
 import zipfile
 
 import numpy as np
@@ -118,29 +115,17 @@ def test_a_damaged_file_is_refused_in_one_sentence(files, form, words):
 
 
 @pytest.fixture
-def tiny(tmp_path, monkeypatch):
+def tiny(served, monkeypatch):
     """Ten images in four files on a server of our own, and an empty cache."""
     pytest.importorskip("pooch")
-    folder = tmp_path / "served"
-    folder.mkdir()
+    folder, address = served
     files = {"a": idx(TRAIN), "b": idx(TRAIN_LABELS), "c": idx(TEST), "d": idx(TEST_LABELS)}
     for name, data in files.items():
         (folder / name).write_bytes(data)
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *words):
-            """Nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    monkeypatch.setenv("NESCIO_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("NESCIO_DATA", raising=False)
-    address = f"http://127.0.0.1:{server.server_port}/"
     listed = tuple((address + name, hashlib.md5(data).hexdigest()) for name, data in files.items())
-    monkeypatch.setitem(IMAGE_SOURCES, "tiny", ImageSource("tiny", "made up", listed, "idx", TRAIN.shape, TEST.shape))
-    yield folder
-    server.shutdown()
-    server.server_close()
+    source = ImageSource("tiny", "made up", listed, "idx", TRAIN.shape, TEST.shape)
+    monkeypatch.setitem(IMAGE_SOURCES, "tiny", source)
+    return folder
 
 
 def test_a_set_is_downloaded_checked_and_read_from_the_cache_after_that(tiny, tmp_path):
