@@ -22,7 +22,7 @@ from nescio._validation import InputError, check_one_of
 from nescio.datasets.formats import Table, digest_of, member_of, read_form
 from nescio.datasets.sources import SOURCES, Source
 
-__all__ = ["cache_folder", "cached_entry", "convert", "download", "fetch"]
+__all__ = ["cache_folder", "cached_entry", "checked_bytes", "convert", "download", "fetch"]
 
 SECONDS = 60.0  # without a byte from the publisher
 
@@ -50,6 +50,21 @@ def cached_entry(name: str) -> dict[str, Any] | None:
         return {str(key): value for key, value in entry.items()} | {"path": path.with_name(f"{name}.csv.gz")}
     except (OSError, ValueError, AttributeError) as error:
         raise InputError(f"the note {path} cannot be read ({error}); delete it and fetch '{name}' again.") from None
+
+
+def checked_bytes(path: Path, sha256: str) -> bytes:
+    """What a data file holds, if it is the one that its manifest or the cache's note describes."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"the data file {path} cannot be read ({error.strerror}); put it there and retry.") from error
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        raise InputError(
+            f"the data file {path} is not the one in the manifest: SHA-256 {found[:12]}... "
+            f"instead of {sha256[:12]}...; fetch it again."
+        )
+    return data
 
 
 def fetch(name: str, *, url: str | None = None, force: bool = False) -> dict[str, Any]:

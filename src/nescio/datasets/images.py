@@ -14,7 +14,7 @@ import numpy as np
 
 from nescio._files import written_beside
 from nescio._validation import InputError, check_one_of, join_names
-from nescio.datasets.fetch import cache_folder, download
+from nescio.datasets.fetch import cache_folder, checked_bytes, download
 from nescio.datasets.image_formats import ImageArrays, read_images
 from nescio.datasets.image_sources import IMAGE_SOURCES
 
@@ -74,16 +74,7 @@ def load_images(name: str, root: str | os.PathLike[str] | None = None, *, downlo
             f"the image set '{name}' is not here: {where}, and it is not in the cache; run: nescio data get {name}."
         )
     path = Path(entry["path"])
-    try:
-        packed = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"the data file {path} cannot be read ({error.strerror}); put it there and retry.") from error
-    found = hashlib.sha256(packed).hexdigest()
-    if found != entry["sha256"]:
-        raise InputError(
-            f"the data file {path} is not the one in the manifest: SHA-256 {found[:12]}... "
-            f"instead of {str(entry['sha256'])[:12]}...; fetch it again."
-        )
+    packed = checked_bytes(path, str(entry["sha256"]))
     try:
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
             train, train_labels, test, test_labels = (arrays[key] for key in ARRAYS)

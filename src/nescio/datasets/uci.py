@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nescio._validation import InputError, join_names
-from nescio.datasets.fetch import cached_entry, fetch
+from nescio.datasets.fetch import cached_entry, checked_bytes, fetch
 from nescio.datasets.formats import digest_of
 from nescio.datasets.sources import SOURCES
 
@@ -53,16 +52,7 @@ def load_uci(name: str, root: str | os.PathLike[str] | None = None, *, download:
     """
     entry = _entry(name, root, download)
     path = Path(entry["path"])
-    try:
-        packed = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"the data file {path} cannot be read ({error.strerror}); put it there and retry.") from error
-    found = hashlib.sha256(packed).hexdigest()
-    if found != entry["sha256"]:
-        raise InputError(
-            f"the data file {path} is not the one in the manifest: SHA-256 {found[:12]}... "
-            f"instead of {str(entry['sha256'])[:12]}...; fetch it again."
-        )
+    packed = checked_bytes(path, str(entry["sha256"]))
     text = io.StringIO(gzip.decompress(packed).decode("utf-8"))
     table = np.loadtxt(text, delimiter=",", skiprows=1, ndmin=2)
     features, targets = tuple(map(str, entry["features"])), tuple(map(str, entry["targets"]))
