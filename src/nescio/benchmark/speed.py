@@ -170,9 +170,8 @@ def predict_speed(turns: int, rows: int = 100_000) -> list[dict[str, Any]]:
     chunks = torch.as_tensor(fresh, dtype=torch.float32).unsqueeze(0).split(CHUNK, dim=1)  # the faster way for both
     core = model.core_
     bag = len(core.mean_parameters["weight0"])
-    missing = (
-        core.precision_parameters["weight0"].shape[-2] - COLUMNS
-    )  # the distance, which is not the networks' to find
+    # The distance from the data is an input too, but finding it is no part of a bare pass.
+    missing = core.precision_parameters["weight0"].shape[-2] - COLUMNS
     seen = [torch.nn.functional.pad(x, (0, missing)) for x in chunks]
 
     def bare() -> None:

@@ -30,7 +30,7 @@ POOL = 20_000  # a small pool is learned by heart, and the std between its point
 CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
 FINITE = "for a finite predictive variance"
 MOST_REFERENCE_ROWS = 10_000  # so that the cost stays linear in the number of rows
-CHUNK = 16_384  # rows whose distances to all centres are held at once
+REACH = 16_384  # pseudo-inputs that tell how far they go
 OUTERMOST = 64  # rows that a sample may have missed
 CENTRES = 1_024  # close enough together for the rim of the data, and a few hundredths of the time of a prediction
 FEW_INPUTS = 3  # up to here 20,000 pseudo-inputs show the rim of the data well enough
@@ -218,8 +218,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         inputs = x
         if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
             inputs = anchor.append(x, anchor.distance_to_others(x))
-            away = torch.cat([anchor.distance(part) for part in points.flatten(0, 1).split(CHUNK)])
-            points = anchor.append(points, away.view(points.shape[:2]))
+            points = anchor.append(points, anchor.distances(points.flatten(0, 1)).view(points.shape[:2]))
         pool = PseudoInputs(
             points,
             Gamma(prior.concentration.expand(shape_like).contiguous(), prior.rate.expand(shape_like).contiguous()),
@@ -231,7 +230,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
     def _anchor(self, x: Tensor, points: Tensor, seed: int) -> Anchor:
         """It takes over where nineteen of twenty pseudo-inputs are left behind."""
         anchor = Anchor(self._centres(x, seed), 0.0, 1.0)
-        reach = anchor.distance(points.flatten(0, 1)[:CHUNK])
+        reach = anchor.distance(points.flatten(0, 1)[:REACH])
         start = max(float(reach.quantile(0.95)), 1e-6)
         usual = anchor.distance_to_others(x[:MOST_REFERENCE_ROWS])
         spacing = float(usual[usual > 0].median()) if bool((usual > 0).any()) else 1.0
@@ -275,5 +274,5 @@ class DissipativeRegressor(SplitTrainingRegressor):
         centres = torch.as_tensor(rows)
         if len(x) <= MOST_REFERENCE_ROWS:
             return centres
-        away = torch.cat([Anchor(centres, 0.0, 1.0).distance(part) for part in x.split(CHUNK)])
+        away = Anchor(centres, 0.0, 1.0).distances(x)
         return torch.cat([centres, x[away.topk(OUTERMOST).indices]])

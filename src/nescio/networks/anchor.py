@@ -22,7 +22,7 @@ class Anchor:
 
     .. math:: w = 3t^2 - 2t^3, \qquad t = \mathrm{clip}\Big(\frac{d(x) - s}{f - s}, 0, 1\Big)
 
-    with :math:`d` the distance to the nearest of a few hundred ``centres (C, D)``, zero up to ``start`` and one from
+    with :math:`d` the distance to the nearest of about a thousand ``centres (C, D)``, zero up to ``start`` and one from
     ``full`` on. A trained network extrapolates somewhere beyond its last pseudo-input; the anchor decides where. The
     same distance is also an input of the precision networks.
 
@@ -44,6 +44,10 @@ class Anchor:
         centres = self.centres.to(x)
         products = torch.addmm(centres.square().sum(1), x, centres.T, alpha=-2.0)
         return (products.amin(1) + x.square().sum(1)).clamp_min(0.0).sqrt()
+
+    def distances(self, x: Tensor) -> Tensor:
+        """:meth:`distance` for any number of rows, a part of them at a time, ``(N, D)`` to ``(N,)``."""
+        return torch.cat([self.distance(part) for part in torch.split(x, CHUNK)])
 
     def distance_to_others(self, x: Tensor) -> Tensor:
         """Distance of rows ``x (N, D)``, some of them centres, to the nearest centre that is not the same, ``(N,)``.
