@@ -120,6 +120,21 @@ def test_far_away_the_std_is_the_level_in_every_direction_and_at_any_distance(me
         np.testing.assert_allclose(std, np.broadcast_to(level, std.shape), rtol=1e-5)
 
 
+@pytest.mark.parametrize("outside_mean", ["extrapolate", "training"])
+def test_a_named_level_is_what_its_name_says(outside_mean):
+    X, y = make_table()
+    fitted = {
+        name: DissipativeRegressor(**QUICK, outside=name, outside_mean=outside_mean).fit(X, y)
+        for name in ("auto", "target", "residual")
+    }
+    spread, error = y.std(), fitted["auto"].inside_std_[0]
+    assert error < 0.98 * spread
+    lost = np.sqrt(2.0 * spread**2 - error**2) if outside_mean == "extrapolate" else spread
+    for name, level in (("auto", lost), ("target", spread), ("residual", error)):
+        np.testing.assert_allclose(fitted[name].outside_std_, level, rtol=1e-5)
+        np.testing.assert_allclose(fitted[name].predict_dist(1e5 * X).std, level, rtol=1e-5)
+
+
 def test_without_the_anchor_the_network_decides_far_away():
     X, y = make_table()
     model = DissipativeRegressor(**QUICK, outside=4.0, anchor=False).fit(X, y)
@@ -228,7 +243,7 @@ def test_four_rows_are_enough_and_three_are_not():
 BAD = [
     ({"outside": -1.0}, "outside must be a positive number in units of y"),
     ({"outside": [1.0, 2.0]}, "outside must be a positive number in units of y"),
-    ({"outside": "wide"}, "outside must be one of 'target'"),
+    ({"outside": "wide"}, "outside must be one of 'auto', 'target'"),
     ({"outside_prior": "x"}, "outside_prior must be one of"),
     ({"outside_mean": "x"}, "outside_mean must be one of"),
     ({"outside_shape": 1.0}, "outside_shape must be a finite number that exceeds 1 for a finite predictive variance"),

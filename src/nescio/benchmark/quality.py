@@ -63,11 +63,16 @@ def evaluate(dataset: str, method: str, seed: int, **parameters: Any) -> dict[st
     for name in ("near", "far", "box"):
         result[f"auroc_{name}"] = auroc(inside_std, level_std(points[name]))
     result["auroc_near_support"] = auroc(1.0 - inside_support, 1.0 - model.support(points["near"]))
-    result["std_far_ratio"] = float(np.median(level_std(points["very_far"])))  # the level is the spread of y: 1
+    result["std_far_ratio"] = float(np.median(level_std(points["very_far"]) / _level(model)))
     result["all_finite"] = bool(all(np.isfinite(level_std(rows)).all() for rows in [data.X[test], *points.values()]))
     result["shape"], result["kl_weight"] = float(model.shape_), float(model.kl_weight_)
     result["seconds"] = seconds
     return result
+
+
+def _level(model: Any) -> float:
+    """The level outside, in units of the target's spread; that spread for a method without a level."""
+    return float((model.outside_std_ / model.y_scale_).mean()) if hasattr(model, "outside_std_") else 1.0
 
 
 COLUMNS = (

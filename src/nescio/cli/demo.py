@@ -60,7 +60,7 @@ def demo(
     typer.echo(
         f"Toy regression, seed {seed}: {rows['standard']} points with x from 0 to 10 (standard), and the "
         f"{rows['shifted']} of them that are not between 4 and 7 (shifted).\n"
-        f"Level outside, the spread of the target: {levels['standard']:.2f} (standard), "
+        f"Level outside: {levels['standard']:.2f} (standard), "
         f"{levels['shifted']:.2f} (shifted).\n\n{table(summaries)}\n\n"
         f"{len(fits)} fits in {seconds:.0f} s. Open {out / PAGE} in a browser; the figures lie beside it."
     )
@@ -72,6 +72,7 @@ def fit_toy(data: str, method: str, seed: int, max_steps: int | None) -> ToyFit:
 
     from nescio import DissipativeRegressor, VariationalVarianceRegressor
     from nescio.datasets.toy import toy_regression, toy_std
+    from nescio.estimators.levels import outside_level
     from nescio.report.statistics import HOLE, ToyFit
 
     torch.set_num_threads(1)  # two threads on a shared core are slower than one
@@ -82,6 +83,8 @@ def fit_toy(data: str, method: str, seed: int, max_steps: int | None) -> ToyFit:
     if max_steps is not None:
         model.set_params(max_steps=max_steps)
     model.fit(toy.x, toy.y)
+    # VV has no level of its own; it is judged by the one that d-VV takes.
+    level = outside_level("auto", model.y_scale_, np.square(model.inside_std_ / model.y_scale_)) * model.y_scale_
     x = np.linspace(*GRID)
     prediction = model.predict_dist(x[:, None])
     return ToyFit(
@@ -95,7 +98,7 @@ def fit_toy(data: str, method: str, seed: int, max_steps: int | None) -> ToyFit:
         aleatoric_std=prediction.aleatoric_std,
         epistemic_std=np.hypot(prediction.epistemic_std, prediction.mean_std),
         true_std=toy_std(x),
-        level=float(model.y_scale_[0]),
+        level=float(level[0]),
         hole=hole,
     )
 

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from nescio._files import check_destination
@@ -31,7 +30,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="LEVEL[,LEVEL]",
-            help="Standard deviation far from the data, in units of the target.",
+            help="Standard deviation far from the data, in units of the target. Default: a little above its spread, "
+            "the error of a mean that has lost touch with it.",
         ),
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that are not features.")] = None,
@@ -119,8 +119,6 @@ def _features(columns: list[str], targets: list[str], left_out: list[str]) -> li
 
 
 def _summary(model: DissipativeRegressor, seconds: float, out: Path) -> str:
-    prior: Any = model.core_.reference_prior
-    level = np.sqrt((prior.rate / (prior.concentration - 1.0)).cpu().double().numpy()) * model.y_scale_
     return "\n".join(
         [
             f"Learned from {model.n_rows_} rows and {model.n_features_in_} features "
@@ -128,7 +126,9 @@ def _summary(model: DissipativeRegressor, seconds: float, out: Path) -> str:
             f"KL weight {model.kl_weight_:g}.",
             *(
                 f"{name}: standard deviation about {inside:.3g} inside the data, {outside:.3g} far outside."
-                for name, inside, outside in zip(model.target_names_, model.inside_std_, level, strict=True)
+                for name, inside, outside in zip(
+                    model.target_names_, model.inside_std_, model.outside_std_, strict=True
+                )
             ),
             f"Saved to {out}.",
         ]

@@ -53,8 +53,10 @@ class DissipativeRegressor(SplitTrainingRegressor):
     Parameters
     ----------
     outside
-        The standard deviation far from the data, in units of y: a number, one number per target, or ``"target"``, the
-        spread of the training targets (1 where they do not vary).
+        The standard deviation far from the data, in units of y: a number, one number per target, or a word.
+        ``"target"``: the spread of the training targets (1 where they do not vary). ``"residual"``: that of the errors
+        inside, the paper's choice. ``"auto"``: the error of a mean that has lost touch with the targets but goes on
+        varying as it did, ``spread * sqrt(1 + R2)``; where the mean fades to the training mean it is the spread.
     outside_prior
         ``"graded"``: the level rises with the distance from the data as blocked cross-validation says the error does;
         ``"constant"``: it jumps to ``outside`` at once; ``"inside"``: the paper's single prior.
@@ -100,7 +102,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
     def __init__(
         self,
         *,
-        outside: float | str | Sequence[float] = "target",
+        outside: float | str | Sequence[float] = "auto",
         outside_prior: str = "graded",
         outside_mean: str = "extrapolate",
         anchor: bool = True,
@@ -164,6 +166,13 @@ class DissipativeRegressor(SplitTrainingRegressor):
         self.verbose = verbose
         self.random_state = random_state
 
+    @property
+    def outside_std_(self) -> np.ndarray:
+        """The level outside, ``(P,)`` in units of y: the standard deviation that the model falls back to."""
+        prior = self.core_.reference_prior
+        level = (prior.rate / (prior.concentration - 1.0)).sqrt().cpu().double().numpy()
+        return np.asarray(level * self.y_scale_)
+
     def _check_outside(self, y_scale: np.ndarray) -> None:
         check_one_of("outside_prior", self.outside_prior, ("graded", "constant", "inside"))
         if not isinstance(self.distance_input, bool):
@@ -197,7 +206,10 @@ class DissipativeRegressor(SplitTrainingRegressor):
         y_scale: np.ndarray,
         seed: int,
     ) -> Outside | None:
-        level = torch.as_tensor(outside_level(self.outside, y_scale), dtype=torch.float32)
+        # A mean that fades to the training mean errs by the spread of the targets alone.
+        fades = isinstance(self.outside, str) and self.outside == "auto" and self.outside_mean == "training"
+        outside = "target" if fades else self.outside
+        level = torch.as_tensor(outside_level(outside, y_scale, variance.numpy()), dtype=torch.float32)
         if self.outside_prior == "inside":
             level = variance.sqrt()
         concentration = min(tail, LARGEST_OUTSIDE_SHAPE) if self.outside_shape == "auto" else float(self.outside_shape)

@@ -21,7 +21,7 @@ from nescio.estimators.means import MeanPhase
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
-from nescio.objectives import prior_from_level
+from nescio.objectives import prior_from_level, prior_from_residuals
 
 __all__ = ["PseudoCountRegressor", "leave_one_out", "pseudo_count_posterior"]
 
@@ -97,8 +97,8 @@ class PseudoCountRegressor(PrecisionRegressor):
     Parameters
     ----------
     outside
-        The standard deviation far from the data, in units of y: a number, one number per target, or ``"target"``, the
-        spread of the training targets.
+        The standard deviation far from the data, in units of y: a number, one number per target, or a word, as in
+        :class:`~nescio.DissipativeRegressor`.
     prior_shape
         Shape of the prior; above 1 for a finite variance. Small, since data must outweigh it.
     count_rate
@@ -116,7 +116,7 @@ class PseudoCountRegressor(PrecisionRegressor):
     def __init__(
         self,
         *,
-        outside: float | str | Sequence[float] = "target",
+        outside: float | str | Sequence[float] = "auto",
         prior_shape: float = 1.5,
         count_rate: float | str = "auto",
         bandwidth: float | str = "auto",
@@ -181,7 +181,8 @@ class PseudoCountRegressor(PrecisionRegressor):
         places = torch.as_tensor(np.sort(np.random.default_rng(seed).permutation(len(rows))[:JUDGED]))
         bandwidth = self._width(rows, places)
         own = leave_one_out(rows, places, bandwidth)
-        level = torch.as_tensor(outside_level(self.outside, problem.y_scale))
+        residual_variance = prior_from_residuals(means.residuals, 2.0, floor=0.0).rate.double().numpy()
+        level = torch.as_tensor(outside_level(self.outside, problem.y_scale, residual_variance))
         core = PseudoCountCore(
             local,
             GaussianKDE(rows, bandwidth),
