@@ -190,7 +190,14 @@ def test_the_density_of_a_row_is_that_of_all_other_rows():
 
 
 def test_counts_grow_with_the_rows_and_leave_the_prior_far_away():
-    settings = {"max_steps": 30, "hidden": (8,), "mean_hidden": (8,), "count_rate": 0.5, "random_state": 0}
+    settings = {
+        "max_steps": 30,
+        "hidden": (8,),
+        "mean_hidden": (8,),
+        "count_rate": 0.5,
+        "n_members": 1,
+        "random_state": 0,
+    }
     X, y = make_table(n=200)
     small = PseudoCountRegressor(**settings, outside=7.0, bandwidth=0.5).fit(X[:100], y[:100])
     large = PseudoCountRegressor(**settings, outside=7.0, bandwidth=0.5).fit(X, y)

@@ -122,7 +122,7 @@ class PseudoCountRegressor(PrecisionRegressor):
         bandwidth: float | str = "auto",
         hidden: Sequence[int] = (50,),
         mean_hidden: Sequence[int] = (50, 50),
-        n_members: int = 1,
+        n_members: int | str = "auto",
         max_steps: int = 1500,
         batch_size: int = 256,
         learning_rate: float = 1e-2,

@@ -32,7 +32,9 @@ __all__ = ["SplitTrainingRegressor"]
 GAIN = 3.0  # of the precision networks' first layer, so that the variance can rise within a short distance
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
 MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
-VERY_FEW_ROWS = 500  # below it folds cost little, and one posterior is stopped by a handful of rows
+VERY_FEW_ROWS = 500  # below it folds cost little
+MEMBERS = 5
+MANY_ROWS = 10_000  # from here on one posterior is learned well, and the time of five would be felt
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
 PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
 PATIENCE = 0.4  # likewise: on a small table the best posterior is found within a few hundred steps
@@ -278,7 +280,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
     def _members(self, n_rows: int) -> int:
         if self.n_members != "auto":
             return int(self.n_members)
-        return 5 if n_rows < VERY_FEW_ROWS else 1
+        return MEMBERS if n_rows < MANY_ROWS else 1
 
     def _repeats(self, n_rows: int) -> int:
         """How often the folds are dealt: so often that each member has a network of its own."""

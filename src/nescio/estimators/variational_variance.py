@@ -37,7 +37,7 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         Functions ``(n_inputs, n_outputs) -> torch.nn.Module`` to be used in their place.
     n_members
         How many precision networks to train and mix. The networks of the mean are shared out among them. ``"auto"``: 5
-        below 500 rows, where one network has too little to be stopped by, else 1.
+        below 10,000 rows, where one network is partly a matter of luck, else 1.
     n_folds
         Into how many folds the rows are dealt, twice; each fold has a network that did not see it. The mean is the
         average of these networks. ``"auto"``: 20 below 500 rows, 10 below 2,000, else 5.
