@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,6 +77,7 @@ def uci(
     engine: Annotated[EngineName, typer.Option(help="This machine, or a cluster.")] = EngineName.local,
     address: Annotated[str | None, typer.Option(help="Of the cluster's scheduler; default: one here.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write all records of the protocol to this file.")] = None,
+    energy: Annotated[bool, typer.Option("--energy", help="Also tell energy and CO2 (extra: energy).")] = False,
 ) -> None:
     """Run the UCI benchmark, or what of it the store does not hold yet."""
     from nescio.benchmark.methods import make_method
@@ -90,7 +92,7 @@ def uci(
         for name in request.methods:
             make_method(name, seed=0)  # what is not installed is told now, not after an hour
     plan = make_plan(request, describe(request))
-    _run(plan, store, csv, protocol.value, engine=engine.value, jobs=jobs, address=address)
+    _run(plan, store, csv, protocol.value, energy=energy, engine=engine.value, jobs=jobs, address=address)
 
 
 @bench.command()
@@ -103,6 +105,7 @@ def ablation(
     trials: Annotated[int | None, typer.Option(help="Of each kind of split, at most.", show_default=False)] = None,
     jobs: Annotated[int, typer.Option(help="Workers on this machine, of one thread each.")] = 2,
     csv: Annotated[Path | None, typer.Option(help="Also write all records of ablations to this file.")] = None,
+    energy: Annotated[bool, typer.Option("--energy", help="Also tell energy and CO2 (extra: energy).")] = False,
 ) -> None:
     """Leave out, exchange or turn up one thing at a time: the paper's ablations and ours."""
     from nescio.benchmark.ablation_runs import ablation_requests, make_ablation_plan
@@ -111,7 +114,7 @@ def ablation(
     requests = ablation_requests(_names(names), _names(datasets), trials)
     _check_run(store, csv, jobs)
     plan = make_ablation_plan(requests, {name: describe(request) for name, request in requests.items()})
-    _run(plan, store, csv, "ablation", jobs=jobs)
+    _run(plan, store, csv, "ablation", energy=energy, jobs=jobs)
 
 
 def _check_run(store: Path, csv: Path | None, jobs: int) -> None:
@@ -122,13 +125,14 @@ def _check_run(store: Path, csv: Path | None, jobs: int) -> None:
         check_destination(csv)
 
 
-def _run(plan: Sequence[Stack], store: Path, csv: Path | None, protocol: str, **engine: Any) -> None:
+def _run(plan: Sequence[Stack], store: Path, csv: Path | None, protocol: str, *, energy: bool, **engine: Any) -> None:
     """Run what is missing, write the export, tell how it went."""
+    from nescio.benchmark.energy import measured_energy
     from nescio.benchmark.exports import export_records
     from nescio.benchmark.run import run_plan
     from nescio.benchmark.store import Store
 
-    with Store(store, create=True) as records:
+    with measured_energy() if energy else nullcontext() as used, Store(store, create=True) as records:
         try:
             summary = run_plan(plan, records, **engine)
         except KeyboardInterrupt:
@@ -139,6 +143,8 @@ def _run(plan: Sequence[Stack], store: Path, csv: Path | None, protocol: str, **
         if csv is not None:
             typer.echo(f"Wrote {export_records(records, csv, protocol)} records to {csv}.", err=True)
     typer.echo(_account(summary, failures), err=True)
+    if used is not None:
+        typer.echo(used.words(), err=True)
     if failures:
         raise typer.Exit(FAULT)
 

@@ -1,0 +1,41 @@
+"""Energy of a run and what it costs the climate, where codecarbon is installed and somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from nescio._validation import InputError
+
+__all__ = ["Energy", "measured_energy"]
+
+
+@dataclass
+class Energy:
+    """What the machine took while a run went on; the fields are filled at its end."""
+
+    kilowatt_hours: float = float("nan")
+    kilograms: float = float("nan")
+    """Of CO₂ equivalents, by the mix of power at the place that codecarbon takes the machine for."""
+
+    def words(self) -> str:
+        """One sentence."""
+        return f"Energy: {self.kilowatt_hours:.3g} kWh, {self.kilograms:.3g} kg of CO2, by codecarbon's estimate."
+
+
+@contextmanager
+def measured_energy() -> Iterator[Energy]:
+    """Measure from here to the end of the block; the machine as a whole, whatever else it does."""
+    try:
+        from codecarbon import EmissionsTracker
+    except ModuleNotFoundError as error:
+        raise InputError("--energy needs codecarbon, which is not installed: pip install 'nescio[energy]'.") from error
+    energy = Energy()
+    tracker = EmissionsTracker(save_to_file=False, log_level="critical")
+    tracker.start()
+    try:
+        yield energy
+    finally:
+        energy.kilograms = float(tracker.stop() or 0.0)
+        energy.kilowatt_hours = float(tracker.final_emissions_data.energy_consumed)

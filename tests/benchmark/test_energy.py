@@ -1,0 +1,55 @@
+"""Energy of a run: what the tracker says is told, and without it one sentence is."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from nescio._validation import InputError
+from nescio.benchmark.energy import measured_energy
+
+
+class Tracker:
+    """Stands in for codecarbon's; it uses two watt hours."""
+
+    running = 0
+
+    def __init__(self, **options):
+        assert options["save_to_file"] is False
+
+    def start(self):
+        Tracker.running += 1
+
+    def stop(self):
+        Tracker.running -= 1
+        self.final_emissions_data = SimpleNamespace(energy_consumed=0.002)
+        return 0.0007
+
+
+@pytest.fixture
+def tracker(monkeypatch):
+    module = ModuleType("codecarbon")
+    module.EmissionsTracker = Tracker
+    monkeypatch.setitem(sys.modules, "codecarbon", module)
+
+
+@pytest.mark.usefixtures("tracker")
+def test_energy_and_carbon_are_told_in_one_sentence():
+    with measured_energy() as energy:
+        assert Tracker.running == 1
+    assert energy.words() == "Energy: 0.002 kWh, 0.0007 kg of CO2, by codecarbon's estimate."
+
+
+@pytest.mark.usefixtures("tracker")
+def test_the_tracker_stops_whatever_happens():
+    with pytest.raises(RuntimeError, match="broke"), measured_energy():
+        raise RuntimeError("broke")
+    assert Tracker.running == 0
+
+
+def test_without_codecarbon_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "codecarbon", None)
+    with pytest.raises(InputError, match=r"--energy needs codecarbon.*nescio\[energy\]"), measured_energy():
+        pass
