@@ -16,10 +16,10 @@ from safetensors.numpy import save as pack
 
 from nescio._archive import read_archive, write_archive
 from nescio._validation import InputError
-from nescio.estimators.base import resolve_device
 from nescio.estimators.fields import Fields
 from nescio.estimators.settings import FACTORIES
 from nescio.estimators.state import from_state, given_networks, to_state
+from nescio.training.devices import resolve_device
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
 

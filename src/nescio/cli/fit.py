@@ -46,7 +46,7 @@ def fit(
     """Learn to predict one or more columns of a table from the others."""
     from nescio import DissipativeRegressor, save
     from nescio.estimators.arrays import LEAST_ROWS
-    from nescio.estimators.base import resolve_device
+    from nescio.training.devices import resolve_device
 
     levels = _levels(outside)
     check_not_input(out, data)

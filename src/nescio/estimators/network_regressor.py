@@ -13,12 +13,13 @@ from tqdm.auto import tqdm
 
 from nescio._validation import check_fraction, check_integer, check_positive
 from nescio.distributions import StudentT
-from nescio.estimators.base import DistributionRegressor, resolve_device
+from nescio.estimators.base import DistributionRegressor
 from nescio.estimators.core import NetworkCore
 from nescio.estimators.problem import Fitted, Problem
 from nescio.estimators.stacks import PointCriterion, ProblemStack, stack_problems, train_stack
 from nescio.networks import Network, Parameters
 from nescio.training import Schedule
+from nescio.training.devices import resolve_device
 from nescio.training.steppers import Losses
 
 __all__ = ["NetworkRegressor", "StackRun", "cores", "gaussian"]

@@ -13,7 +13,7 @@ from torch.nn.functional import softplus
 from nescio._random import generators
 from nescio._validation import check_positive
 from nescio.distributions import StudentT
-from nescio.estimators.base import DistributionRegressor, resolve_device
+from nescio.estimators.base import DistributionRegressor
 from nescio.estimators.core import NetworkCore
 from nescio.estimators.problem import Fitted, Problem
 from nescio.estimators.schedules import checked_schedule, phase
@@ -21,6 +21,7 @@ from nescio.estimators.stacks import ProblemStack, stack_problems, train_stack
 from nescio.networks import ACTIVATIONS, MLP, Parameters
 from nescio.objectives import PointLosses
 from nescio.training import Draw
+from nescio.training.devices import resolve_device
 
 __all__ = ["BayesianLastLayer", "NoiseContrastiveRegressor", "gaussian_divergence"]
 

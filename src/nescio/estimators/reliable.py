@@ -17,7 +17,7 @@ from nescio._random import child_seed
 from nescio._validation import check_integer
 from nescio.densities import NeighbourDistance, distinct_rows, subsample_rows
 from nescio.distributions import StudentT
-from nescio.estimators.base import DistributionRegressor, resolve_device
+from nescio.estimators.base import DistributionRegressor
 from nescio.estimators.core import padded_chunks
 from nescio.estimators.levels import outside_level
 from nescio.estimators.locality import Locality, LocalitySampler
@@ -28,6 +28,7 @@ from nescio.estimators.stacks import stack_problems, train_stack
 from nescio.networks import MLP, Anchor, Parameters
 from nescio.objectives import PointLosses
 from nescio.training import Draw, train
+from nescio.training.devices import resolve_device
 
 __all__ = ["ReliableVarianceRegressor", "blended", "far_share"]
 

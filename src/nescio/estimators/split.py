@@ -17,7 +17,6 @@ from nescio._random import child_seed, generators, seeded_scope
 from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive
 from nescio.datasets.splits import group_rows
 from nescio.distributions import Gamma
-from nescio.estimators.base import resolve_device
 from nescio.estimators.core import CoreModel
 from nescio.estimators.means import MeanPhase, fit_means, hold_out
 from nescio.estimators.precision import CANDIDATES, Outside, Pilot, fit_pilot, fit_precision, stacked_prior
@@ -26,6 +25,7 @@ from nescio.estimators.problem import Fitted, Problem
 from nescio.networks import MLP, ModuleStack, Network, make_head
 from nescio.objectives import prior_from_residuals
 from nescio.training import Schedule
+from nescio.training.devices import resolve_device
 
 __all__ = ["SplitTrainingRegressor"]
 

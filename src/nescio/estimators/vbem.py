@@ -13,7 +13,6 @@ from torch.nn.functional import softplus
 
 from nescio._validation import check_integer
 from nescio.distributions import Gamma, StudentT, expected_log_prob
-from nescio.estimators.base import resolve_device
 from nescio.estimators.core import padded_chunks
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
@@ -22,6 +21,7 @@ from nescio.estimators.stacks import stack_problems, train_stack
 from nescio.networks import MLP, Parameters
 from nescio.objectives import PointLosses
 from nescio.training import Draw
+from nescio.training.devices import resolve_device
 
 __all__ = ["VBEMRegressor", "gamma_from_normals", "log_mixture", "mixture_kl"]
 
