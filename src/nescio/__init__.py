@@ -23,32 +23,45 @@ if TYPE_CHECKING:
         VariationalVarianceRegressor,
         VBEMRegressor,
     )
+    from nescio.generative import (
+        BernoulliVAE,
+        DissipativeVAE,
+        GaussianVAE,
+        NoveltyDetector,
+        VariationalVarianceVAE,
+    )
     from nescio.persistence import load, save
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BayesByBackpropRegressor",
+    "BernoulliVAE",
     "DeepEnsembleRegressor",
     "DissipativeRegressor",
+    "DissipativeVAE",
     "EvidentialRegressor",
     "FaithfulRegressor",
     "GaussianProcessRegressor",
+    "GaussianVAE",
     "MCDropoutRegressor",
     "MeanVarianceRegressor",
     "NaturalBoostingRegressor",
     "NoiseContrastiveRegressor",
+    "NoveltyDetector",
     "Prediction",
     "PseudoCountRegressor",
     "ReliableVarianceRegressor",
     "VBEMRegressor",
     "VariationalVarianceRegressor",
+    "VariationalVarianceVAE",
     "__version__",
     "load",
     "save",
 ]
 
 _HOMES = {name: "nescio.estimators" for name in __all__ if name[0].isupper()}
+_HOMES |= dict.fromkeys((*(name for name in __all__ if name.endswith("VAE")), "NoveltyDetector"), "nescio.generative")
 _HOMES |= {"load": "nescio.persistence", "save": "nescio.persistence"}
 
 

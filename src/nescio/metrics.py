@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 from torch import Tensor
 
 from nescio._validation import InputError, check_fraction, check_integer, check_same_shape
 from nescio.distributions import StudentT, StudentTMixture
 
 __all__ = [
+    "aupr",
     "aurc",
     "auroc",
     "calibration_error",
@@ -199,6 +200,15 @@ def auroc(inside_score: np.ndarray, outside_score: np.ndarray) -> float:
     """
     labels, scores = _detection(inside_score, outside_score)
     return float(roc_auc_score(labels, scores))
+
+
+def aupr(inside_score: np.ndarray, outside_score: np.ndarray) -> float:
+    """Average precision, the area under the precision-recall curve, with outside points positive; larger is better.
+
+    Shapes: ``(N,)``, ``(K,)``. It depends on the share of outside points, which is what scores of no worth give.
+    """
+    labels, scores = _detection(inside_score, outside_score)
+    return float(average_precision_score(labels, scores))
 
 
 def fpr95(inside_score: np.ndarray, outside_score: np.ndarray) -> float:

@@ -36,19 +36,22 @@ def _inverse_softplus(value: Tensor) -> Tensor:
 class ConcentrationRateHead:
     r"""The paper's head: :math:`\alpha = 1 + \mathrm{softplus}(r_1)`, :math:`\beta = \mathrm{softplus}(r_2)`.
 
-    Paper: sec:regression.  Nothing keeps :math:`\alpha` away from 1, where the variance is infinite.
+    Paper: sec:regression.  Nothing keeps :math:`\alpha` away from 1, where the variance is infinite, but
+    ``smallest_excess``.
     """
 
     smallest_rate: float = 1e-10  # the authors' guard against log 0
+    smallest_excess: float = 0.0  # theirs for images is 1e-4
 
     def __call__(self, raw: Tensor) -> Gamma:
         """The posterior q(precision | x), ``(M, B, P)``."""
-        return Gamma(1.0 + softplus(raw[:, 0]), softplus(raw[:, 1]) + self.smallest_rate)
+        return Gamma(1.0 + self.smallest_excess + softplus(raw[:, 0]), softplus(raw[:, 1]) + self.smallest_rate)
 
     def raw(self, variance: Tensor, concentration: Tensor) -> tuple[Tensor, Tensor]:
         """The raw values that give this variance and concentration."""
         excess = concentration - 1.0
-        return _inverse_softplus(excess), _inverse_softplus((variance * excess).clamp_min(2 * self.smallest_rate))
+        own = (excess - self.smallest_excess).clamp_min(math.exp(-8.0)) if self.smallest_excess else excess
+        return _inverse_softplus(own), _inverse_softplus((variance * excess).clamp_min(2 * self.smallest_rate))
 
 
 @dataclass(frozen=True)

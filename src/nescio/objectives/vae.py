@@ -6,6 +6,8 @@ pseudo-inputs. Sums run over pixels and latents, means over the samples of a cod
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
@@ -14,7 +16,18 @@ from nescio._validation import check_same_shape
 from nescio.distributions import Gamma, StudentT, gamma_kl
 from nescio.objectives.regression import PointLosses, elbo
 
-__all__ = ["bernoulli_log_prob", "entropy_loss", "latent_kl", "reconstruction_entropy", "v3ae_loss", "vae_loss"]
+__all__ = [
+    "bernoulli_log_prob",
+    "entropy_loss",
+    "latent_kl",
+    "reconstruction_entropy",
+    "shared_variance_log_prob",
+    "v3ae_loss",
+    "vae_loss",
+]
+
+LOG_2PI = math.log(2.0 * math.pi)
+SMALLEST_VARIANCE = 1e-8  # of pixels between 0 and 1: far below the 1e-6 that one grey value in 256 makes
 
 
 def latent_kl(loc: Tensor, scale: Tensor) -> Tensor:
@@ -39,6 +52,21 @@ def bernoulli_log_prob(x: Tensor, logits: Tensor) -> Tensor:
     """
     check_same_shape(x=x, logits=logits)
     return x * logits - softplus(logits)
+
+
+def shared_variance_log_prob(x: Tensor, loc: Tensor) -> Tensor:
+    r"""Gaussian log-density with one variance for all pixels of a batch: the one that fits it best.
+
+    .. math:: -\tfrac12\left(\frac{(x - \mu)^2}{\sigma^2} + \log 2\pi\sigma^2\right), \qquad
+              \sigma^2 = \overline{(x - \mu)^2}
+
+    Source: rybkin2021.  Shapes: both ``(..., P)``, and so the result. At its optimum the derivative by the variance is
+    zero, so the variance is taken as a number and the gradient is that of the whole.
+    """
+    check_same_shape(x=x, loc=loc)
+    squared = (x - loc).square()
+    variance = squared.detach().mean().clamp_min(SMALLEST_VARIANCE)
+    return -0.5 * (squared / variance + torch.log(variance) + LOG_2PI)
 
 
 def reconstruction_entropy(logits: Tensor) -> Tensor:
