@@ -214,8 +214,8 @@ def _core(
 
 
 def _head(kind: type[Any], tensors: Tensors) -> Any:
-    settings = tensors.take("head", (len(dataclasses.fields(kind)),), np.float64, positive=True)
-    if settings.max() > LARGEST_HEAD_SETTING:
+    settings = tensors.take("head", (len(dataclasses.fields(kind)),), np.float64)
+    if settings.min() < 0.0 or settings[0] == 0.0 or settings.max() > LARGEST_HEAD_SETTING:
         raise InputError("the tensor 'head' holds a setting beyond its bounds; the model file is damaged.")
     return kind(*settings.tolist())
 
