@@ -679,7 +679,7 @@ def poke(value: float) -> Any:
         ("x_scale", poke(0.0), "'x_scale' must be positive"),
         ("y_scale", poke(-1.0), "'y_scale' must be positive"),
         ("prior_rate", poke(0.0), "'prior_rate' must be positive"),
-        ("head", poke(0.0), "'head' holds a setting beyond its bounds"),
+        ("head", poke(-1.0), "'head' holds a setting beyond its bounds"),
         ("head", poke(1e9), "'head' holds a setting beyond its bounds"),
         ("head", lambda a: a * [3.0, 1.0], "does not give the predictions"),
         ("anchor_range", lambda a: a[[1, 0, 2]], "'anchor_range' must hold two ascending distances"),
