@@ -137,8 +137,11 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
 def task_seed(task: Task) -> int:
     """The seed of a task: of its split alone, so that methods are compared with equal luck.
 
-    Protocol paper has the authors' seeds, 2 and up; an ablation has those of the protocol that it varies.
+    Protocol paper has the authors' seeds, 2 and up; an ablation has those of the protocol that it varies; models of
+    images have the number of the trial.
     """
+    if task.protocol.startswith(("images", "detection")):
+        return task.trial
     protocol = task.protocol if task.protocol != "ablation" else find_variant(task.method)[1].protocol
     if protocol == "paper":
         return FIRST_PAPER_SEED + task.trial

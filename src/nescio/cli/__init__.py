@@ -16,12 +16,13 @@ except ModuleNotFoundError:
 from typer.core import TyperGroup
 
 from nescio.cli.bench import bench
+from nescio.cli.bench_images import detect, images
 from nescio.cli.data import data
 from nescio.cli.demo import demo
 from nescio.cli.fit import fit
 from nescio.cli.predict import predict
 
-__all__ = ["app", "main"]
+__all__ = ["app", "detect", "images", "main"]
 
 FAULT, MISTAKE, INTERRUPTED = 1, 2, 130
 

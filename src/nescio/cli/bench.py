@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from nescio.benchmark.run import Summary
     from nescio.benchmark.store import Failure
 
-__all__ = ["bench"]
+__all__ = ["NAMES", "bench", "check_run", "run", "split_names"]
 
 bench = typer.Typer(
     name="bench",
@@ -80,19 +81,21 @@ def uci(
     energy: Annotated[bool, typer.Option("--energy", help="Also tell energy and CO2 (extra: energy).")] = False,
 ) -> None:
     """Run the UCI benchmark, or what of it the store does not hold yet."""
+    from nescio.benchmark.exports import export_records
     from nescio.benchmark.methods import make_method
     from nescio.benchmark.plan import check_request, make_plan
     from nescio.benchmark.stack import describe
 
-    request = check_request(protocol.value, _names(datasets), _names(methods), _names(split), trials)
-    _check_run(store, csv, jobs)
+    request = check_request(protocol.value, split_names(datasets), split_names(methods), split_names(split), trials)
+    check_run(store, csv, jobs)
     if address is not None and engine is EngineName.local:
         raise InputError("--address is that of a cluster; add --engine dask or --engine ray.")
     if request.protocol == "sound":
         for name in request.methods:
             make_method(name, seed=0)  # what is not installed is told now, not after an hour
     plan = make_plan(request, describe(request))
-    _run(plan, store, csv, protocol.value, energy=energy, engine=engine.value, jobs=jobs, address=address)
+    export = partial(export_records, protocol=protocol.value)
+    run(plan, store, csv, export, energy=energy, engine=engine.value, jobs=jobs, address=address)
 
 
 @bench.command()
@@ -109,15 +112,17 @@ def ablation(
 ) -> None:
     """Leave out, exchange or turn up one thing at a time: the paper's ablations and ours."""
     from nescio.benchmark.ablation_runs import ablation_requests, make_ablation_plan
+    from nescio.benchmark.exports import export_records
     from nescio.benchmark.stack import describe
 
-    requests = ablation_requests(_names(names), _names(datasets), trials)
-    _check_run(store, csv, jobs)
+    requests = ablation_requests(split_names(names), split_names(datasets), trials)
+    check_run(store, csv, jobs)
     plan = make_ablation_plan(requests, {name: describe(request) for name, request in requests.items()})
-    _run(plan, store, csv, "ablation", energy=energy, jobs=jobs)
+    run(plan, store, csv, partial(export_records, protocol="ablation"), energy=energy, jobs=jobs)
 
 
-def _check_run(store: Path, csv: Path | None, jobs: int) -> None:
+def check_run(store: Path, csv: Path | None, jobs: int) -> None:
+    """Refuse what would come to nothing, before anything runs."""
     if jobs < 1:
         raise InputError(f"--jobs must be a whole number of at least 1; got {jobs}.")
     check_destination(store)
@@ -125,10 +130,17 @@ def _check_run(store: Path, csv: Path | None, jobs: int) -> None:
         check_destination(csv)
 
 
-def _run(plan: Sequence[Stack], store: Path, csv: Path | None, protocol: str, *, energy: bool, **engine: Any) -> None:
+def run(
+    plan: Sequence[Stack],
+    store: Path,
+    csv: Path | None,
+    export: Callable[[Any, Path], int],
+    *,
+    energy: bool,
+    **engine: Any,
+) -> None:
     """Run what is missing, write the export, tell how it went."""
     from nescio.benchmark.energy import measured_energy
-    from nescio.benchmark.exports import export_records
     from nescio.benchmark.run import run_plan
     from nescio.benchmark.store import Store
 
@@ -141,7 +153,7 @@ def _run(plan: Sequence[Stack], store: Path, csv: Path | None, protocol: str, *,
         asked = {task for stack in plan for task in stack.tasks}
         failures = [failure for failure in records.failures() if failure.task in asked]
         if csv is not None:
-            typer.echo(f"Wrote {export_records(records, csv, protocol)} records to {csv}.", err=True)
+            typer.echo(f"Wrote {export(records, csv)} records to {csv}.", err=True)
     typer.echo(_account(summary, failures), err=True)
     if used is not None:
         typer.echo(used.words(), err=True)
@@ -149,7 +161,7 @@ def _run(plan: Sequence[Stack], store: Path, csv: Path | None, protocol: str, *,
         raise typer.Exit(FAULT)
 
 
-def _names(options: Sequence[str] | None) -> list[str]:
+def split_names(options: Sequence[str] | None) -> list[str]:
     """Names from options with commas between them."""
     return [name.strip() for option in options or [] for name in option.split(",") if name.strip()]
 
@@ -201,7 +213,7 @@ def table(
     report = _report()
     from nescio.benchmark.tables import all_tables
 
-    text = report.render(all_tables(values, metrics=_names(metrics), reference=against), format.value)
+    text = report.render(all_tables(values, metrics=split_names(metrics), reference=against), format.value)
     if out is None:
         typer.echo(text)
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -31,7 +30,6 @@ __all__ = ["ImageModel", "Learned"]
 
 LEAST_IMAGES = 20
 MOST_CODES = 10_000  # kept with the model: the density of codes, and the reference for neighbours
-LOG_2PI = math.log(2.0 * math.pi)
 
 
 class Learned(NamedTuple):
@@ -180,39 +178,37 @@ class ImageModel(TransformerMixin, BaseEstimator, ABC):
 
     def elbo(self, images: Any, *, n_samples: int = 1, seed: int = 0) -> np.ndarray:
         """The bound on log p(x), in nats, ``(N,)``: the mean over ``n_samples`` codes, less the code's divergence."""
-        log_prob, divergence = self._log_prob(images, n_samples, seed, lambda found, x: found.log_prob(x).sum(-1))
-        return np.asarray(log_prob.mean(0).numpy() - divergence.numpy())
-
-    def _log_prob(
-        self, images: Any, n_samples: int, seed: int, measure: Callable[[Distribution, Tensor], Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """A measure of each image under codes drawn for it, ``(S, N)``, and the codes' divergences ``(N,)``."""
-        x = self.pixels(images)
-        loc, scale = (torch.as_tensor(part) for part in self.encode(images))
-        noise = torch.Generator().manual_seed(child_seed(seed, "codes of images"))
-        found = []
-        for _ in range(check_integer("n_samples", n_samples, least=1)):
-            z = loc + scale * torch.randn(loc.shape, generator=noise)
-            found.append(
-                torch.cat([
-                    measure(self.decode(part.numpy()), x[start : start + len(part)]).double()
-                    for start, part in zip(range(0, len(z), 8 * CHUNK), torch.split(z, 8 * CHUNK), strict=True)
-                ])
-            )  # fmt: skip
-        return torch.stack(found), latent_kl(loc.double(), scale.double())
+        terms, divergence, _ = self._terms(images, n_samples, seed)
+        return np.asarray((terms.mean(0) - divergence).numpy())
 
     def score_samples(self, images: Any, *, n_samples: int = 100, seed: int = 0) -> np.ndarray:
         r"""Importance-weighted log p(x), in nats, ``(N,)``: :math:`\log \frac1S \sum_s p(x|z_s) p(z_s) / q(z_s|x)`."""
+        terms, _, ratios = self._terms(images, n_samples, seed)
+        return np.asarray(((terms + ratios).logsumexp(0) - math.log(n_samples)).numpy())
+
+    def _terms(self, images: Any, n_samples: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+        """log p(x|z) of codes drawn for each image ``(S, N)``, divergences ``(N,)`` and log p(z)/q(z|x) ``(S, N)``."""
         x = self.pixels(images)
         loc, scale = (torch.as_tensor(part) for part in self.encode(images))
         noise = torch.Generator().manual_seed(child_seed(seed, "codes of images"))
-        terms = []
+        terms, ratios = [], []
         for _ in range(check_integer("n_samples", n_samples, least=1)):
             drawn = torch.randn(loc.shape, generator=noise)
             z = loc + scale * drawn
-            ratio = (scale.double().log() + 0.5 * (drawn.double().square() - z.double().square())).sum(1)
-            terms.append(self.decode(z.numpy()).log_prob(x).sum(1).double() + ratio)
-        return np.asarray((torch.stack(terms).logsumexp(0) - math.log(n_samples)).numpy())
+            ratios.append((scale.double().log() + 0.5 * (drawn.double().square() - z.double().square())).sum(1))
+            terms.append(self._log_prob(x, z))
+        return torch.stack(terms), latent_kl(loc.double(), scale.double()), torch.stack(ratios)
+
+    @torch.no_grad()
+    def _log_prob(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x|z) of images ``(N, P)`` at codes ``(N, L)``, summed over pixels on the device, ``(N,)``."""
+        found = []
+        for pixels, codes in zip(torch.split(x, CHUNK), torch.split(z, CHUNK), strict=True):
+            full = torch.cat([codes, codes.new_zeros(CHUNK - len(codes), codes.shape[1])]).to(self._device)
+            pixels = torch.cat([pixels, pixels.new_zeros(CHUNK - len(pixels), pixels.shape[1])]).to(self._device)
+            log_prob = self.decoded_(self.autoencoder_.logits(full), full).log_prob(pixels)
+            found.append(log_prob.double().sum(1)[: len(codes)].cpu())
+        return torch.cat(found)
 
     def variance_map(self, z: Any) -> np.ndarray:
         """The decoder's variance at codes ``z (N, L)``, averaged over pixels, ``(N,)``."""

@@ -29,8 +29,9 @@ POOL = 20_000
 CENTRES = 1_024
 REFERENCE = 10_000  # codes that centres and distances are taken from
 RARE = 0.999
-MARGIN = 1.25  # times the distance from the centres that one code of the data in a thousand exceeds: the anchor starts
-WIDTH = 1.5  # and is complete at this many times as far
+MARGIN = 1.1  # times the distance from the centres that one code of the data in a thousand exceeds: the anchor starts
+WIDTH = 1.25  # and is complete at this many times as far
+DIRECTIONS = 1_024  # in which it is seen to that the anchor is complete in time
 PSEUDO_SHARE = 0.5  # of a batch: a pseudo-input costs as much as an image
 DEFAULT_PLACEMENT = Rejected(MultiScale(1.5, 8.0))
 
@@ -56,7 +57,10 @@ def drawn_codes(learned: Learned) -> Tensor:
 
 
 def latent_anchor(learned: Learned) -> Anchor:
-    """Complete where no code of the data comes, and begun where one in a thousand does."""
+    """Begun where one code of the data in a thousand comes, and complete at twice the radius of the data at the latest.
+
+    The radius is the 99 % quantile of the norm of the codes' locations.
+    """
     codes = drawn_codes(learned)
     rng = np.random.RandomState(child_seed(learned.seed, "centres") % 2**32)
     rows = codes[torch.as_tensor(rng.permutation(len(codes))[:REFERENCE]).to(codes.device)]
@@ -64,9 +68,14 @@ def latent_anchor(learned: Learned) -> Anchor:
     if len(rows) > CENTRES:
         found = kmeans_plusplus(rows.cpu().numpy(), CENTRES, random_state=rng, n_local_trials=1)[0]
         centres = torch.as_tensor(found).to(codes)
-    away = Anchor(centres, 0.0, 1.0).distance_to_others(codes)
-    start = MARGIN * max(float(np.quantile(away.cpu().numpy(), RARE)), 1e-6)
-    return Anchor(centres, start, WIDTH * start)
+    anchor = Anchor(centres, 0.0, 1.0)
+    away = anchor.distance_to_others(codes).cpu().numpy()
+    directions = rng.normal(size=(DIRECTIONS, codes.shape[1]))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    radius = float(np.quantile(learned.codes[0].norm(dim=1).cpu().numpy(), 0.99))
+    latest = float(anchor.distance(torch.as_tensor(2.0 * radius * directions).to(codes)).min())
+    full = max(min(WIDTH * MARGIN * float(np.quantile(away, RARE)), 0.95 * latest), 1e-6)
+    return Anchor(centres, full / WIDTH, full)
 
 
 class DissipativeVAE(PrecisionVAE):
@@ -134,7 +143,7 @@ class DissipativeVAE(PrecisionVAE):
         epochs: int = 50,
         precision_epochs: int = 50,
         batch_size: int = 512,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 3e-3,
         n_samples: int = 1,
         validation_fraction: float = 0.1,
         device: str | torch.device = "auto",

@@ -76,7 +76,7 @@ class GaussianVAE(ImageModel):
         epochs: int = 50,
         precision_epochs: int = 50,
         batch_size: int = 512,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 3e-3,
         n_samples: int = 1,
         validation_fraction: float = 0.1,
         device: str | torch.device = "auto",

@@ -1,0 +1,165 @@
+"""The comparisons on images: what to run, and one seed of it in one worker.
+
+In the store ``bench images`` has the protocol ``images`` and ``bench detect`` the protocol ``detection``, both with
+``-quick`` behind it for the small preset; the split is the length of a code, ``latent-10``, and the trial is the seed.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from nescio._validation import InputError, check_integer, join_names
+from nescio.benchmark.image_methods import IMAGE_METHODS, QUICK_IMAGES, make_image_method
+from nescio.benchmark.plan import Stack, Task
+from nescio.benchmark.stack import Outcome
+from nescio.benchmark.store import Failure, Measurement
+from nescio.datasets.foreign import FOREIGN_TRANSFORMS, foreign_images
+from nescio.datasets.images import ImageData, image_names, load_images
+from nescio.generative import NoveltyDetector
+from nescio.generative.base import ImageModel
+from nescio.generative.detection import REFITS, detection_metrics, refit_scores
+from nescio.generative.measures import image_measures, ray_variances
+
+__all__ = ["FOREIGN", "image_plan", "run_detection", "run_images"]
+
+FOREIGN = ("mnist", "kmnist_2018", "notmnist", "omniglot_small", *FOREIGN_TRANSFORMS)
+"""What is held against FashionMNIST, as far as it is at hand."""
+TWICE = 2.0  # radii of the data: where the promise of the level is looked at
+WARM_UP = 1_024  # images of a first fit that is not timed: a device takes seconds to wake
+REFITTED = 500  # images of each kind whose codes are fitted anew: it costs a hundred passes
+IMPORTANCE = 100  # codes for the likelihood of a test image
+Values = list[tuple[str, str, float]]
+
+
+def image_plan(
+    protocol: str,
+    datasets: Sequence[str],
+    methods: Sequence[str],
+    latents: Sequence[int],
+    seeds: int,
+    *,
+    quick: bool = False,
+) -> list[Stack]:
+    """One stack for each data set, length of a code and seed: all methods together, so that they can be compared."""
+    check_integer("seeds", seeds, least=1)
+    for name in methods:
+        if name not in IMAGE_METHODS:
+            raise InputError(f"methods must be among {join_names(IMAGE_METHODS, 10)}; got '{name}'.")
+    for name in datasets:
+        if name not in image_names():
+            load_images(name)  # says what is missing
+    protocol = f"{protocol}-quick" if quick else protocol
+    return [
+        Stack(tuple(Task(protocol, dataset, f"latent-{latent}", method, seed) for method in methods))
+        for dataset in datasets
+        for latent in latents
+        for seed in range(seeds)
+    ]
+
+
+@lru_cache(maxsize=2)
+def _data(name: str, quick: bool) -> ImageData:
+    data = load_images(name)
+    if not quick:
+        return data
+    train, test = QUICK_IMAGES, QUICK_IMAGES // 5
+    return ImageData(name, data.train[:train], data.train_labels[:train], data.test[:test], data.test_labels[:test])
+
+
+@lru_cache(maxsize=1)
+def _wake() -> None:
+    """Have the device make its first kernels before anything is timed."""
+    if torch.cuda.is_available():
+        images = np.random.default_rng(0).integers(0, 256, (WARM_UP, 8, 8), dtype=np.uint8)
+        for method in ("d-v3ae", "vae"):
+            make_image_method(method, n_latents=2, seed=0, quick=True).fit(images)
+
+
+def _fitted(task: Task) -> tuple[ImageModel, ImageData, float]:
+    """The model of a task, the data it was fitted to, and the seconds that took."""
+    quick = task.protocol.endswith("-quick")
+    data = _data(task.dataset, quick)
+    model = make_image_method(
+        task.method, n_latents=int(task.kind.removeprefix("latent-")), seed=task.trial, quick=quick
+    )
+    _wake()
+    began = time.perf_counter()
+    model.fit(data.train)
+    return model, data, time.perf_counter() - began
+
+
+def _each(stack: Stack, run: Callable[[Task, dict[str, float]], Values]) -> Outcome:
+    """Run the tasks one after the other; what one of them took may be of use to the next."""
+    outcome = Outcome([], [])
+    took: dict[str, float] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for task in stack.tasks:
+            began = time.perf_counter()
+            try:
+                values = run(task, took)
+            except Exception as error:
+                outcome.failures.append(Failure(task, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
+                continue
+            outcome.measurements.append(Measurement(task, values, time.perf_counter() - began))
+    return outcome
+
+
+def run_images(stack: Stack) -> Outcome:
+    """Fit and measure each model of a stack on the test images."""
+    return _each(stack, _measure)
+
+
+def _measure(task: Task, took: dict[str, float]) -> Values:
+    model, data, seconds = _fitted(task)
+    took[task.method] = seconds
+    quick = task.protocol.endswith("-quick")
+    values = image_measures(model, data.test, n_importance=5 if quick else IMPORTANCE, seed=task.trial)
+    values["seconds_train"] = seconds
+    if task.method == "d-v3ae" and "v3ae" in took:
+        values["overhead_pseudo_inputs"] = seconds / took["v3ae"] - 1.0
+    rays = ray_variances(model, [TWICE], seed=task.trial)
+    values |= {"ray_variance_mean": float(rays.mean()), "ray_variance_lowest": float(rays.min())}
+    values["ray_variance_highest"] = float(rays.max())
+    if hasattr(model, "outside_std_"):
+        values["outside_variance"] = float(model.outside_std_) ** 2
+    return [("test", name, float(value)) for name, value in values.items()]
+
+
+def run_detection(stack: Stack, outside: Sequence[str] = FOREIGN, refits: Sequence[str] = ("none",)) -> Outcome:
+    """Fit each model of a stack and tell test images from foreign ones by every score that it has."""
+    return _each(stack, lambda task, _: list(_detect(task, outside, refits)))
+
+
+def _detect(task: Task, outside: Sequence[str], refits: Sequence[str]) -> Iterator[tuple[str, str, float]]:
+    model, data, _ = _fitted(task)
+    held_out = data.train[model.held_out_]
+    rest = np.delete(data.train, model.held_out_, axis=0)
+    detector = NoveltyDetector(seed=task.trial, n_samples=10).fit(model, held_out, reference=rest)
+    names = detector.names_
+    ordinary = detector.scores(data.test, names)
+    for name in outside:
+        foreign = foreign_images(name, data, seed=task.trial)[: len(data.test)]
+        found = detector.scores(foreign, names)
+        for score in names:
+            for metric, value in detection_metrics(ordinary[score], found[score]).items():
+                yield name, f"{score}/none/{metric}", value
+        for refit in refits:
+            if refit != "none":
+                pair = refit_scores(model, data.test[:REFITTED], foreign[:REFITTED], refit=refit, seed=task.trial)
+                for metric, value in detection_metrics(*pair).items():
+                    yield name, f"elbo/{refit}/{metric}", value
+
+
+def check_refits(refits: Sequence[str]) -> list[str]:
+    """Names of refit protocols, checked."""
+    for name in refits:
+        if name not in REFITS:
+            raise InputError(f"refit must be among {join_names(REFITS)}; got '{name}'.")
+    return list(refits)
