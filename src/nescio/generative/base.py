@@ -21,7 +21,7 @@ from nescio.densities import AggregatePosterior
 from nescio.distributions import StudentT
 from nescio.generative.arrays import as_pixels, image_tensor
 from nescio.generative.core import Autoencoder, Decoded, make_decoder, make_encoder
-from nescio.generative.phases import CHUNK, Course, encode_all, fit_autoencoder
+from nescio.generative.phases import CHUNK, Course, encode_all, fit_autoencoder, padded
 from nescio.generative.refit import refit_codes, refit_encoder
 from nescio.objectives.vae import latent_kl
 from nescio.training.devices import resolve_device
@@ -107,7 +107,7 @@ class ImageModel(TransformerMixin, BaseEstimator, ABC):
         self.n_images_ = len(train)
         kept = [part[:MOST_CODES].cpu() for part in codes]
         self.codes_ = AggregatePosterior(*kept)
-        self.radius_ = float(codes[0].norm(dim=1).quantile(0.99)) if len(codes[0]) < 2**24 else float("nan")
+        self.radius_ = float(np.quantile(codes[0].norm(dim=1).cpu().numpy(), 0.99))
         self.held_out_ = order[:held].numpy()
         return self
 
@@ -141,7 +141,7 @@ class ImageModel(TransformerMixin, BaseEstimator, ABC):
         rows = self._codes(z)
         parts = []
         for chunk in torch.split(rows, CHUNK):
-            full = torch.cat([chunk, chunk.new_zeros(CHUNK - len(chunk), chunk.shape[1])]).to(self._device)
+            full = padded(chunk, self._device)
             found = self.decoded_(self.autoencoder_.logits(full), full)
             names = ("df", "loc", "scale") if isinstance(found, StudentT) else ("logits",)
             parts.append([getattr(found, name)[: len(chunk)].cpu() for name in names])
@@ -204,9 +204,8 @@ class ImageModel(TransformerMixin, BaseEstimator, ABC):
         """log p(x|z) of images ``(N, P)`` at codes ``(N, L)``, summed over pixels on the device, ``(N,)``."""
         found = []
         for pixels, codes in zip(torch.split(x, CHUNK), torch.split(z, CHUNK), strict=True):
-            full = torch.cat([codes, codes.new_zeros(CHUNK - len(codes), codes.shape[1])]).to(self._device)
-            pixels = torch.cat([pixels, pixels.new_zeros(CHUNK - len(pixels), pixels.shape[1])]).to(self._device)
-            log_prob = self.decoded_(self.autoencoder_.logits(full), full).log_prob(pixels)
+            full = padded(codes, self._device)
+            log_prob = self.decoded_(self.autoencoder_.logits(full), full).log_prob(padded(pixels, self._device))
             found.append(log_prob.double().sum(1)[: len(codes)].cpu())
         return torch.cat(found)
 

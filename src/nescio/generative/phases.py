@@ -25,7 +25,7 @@ from nescio.objectives.vae import (
 )
 from nescio.training import Draw, Schedule
 
-__all__ = ["CHUNK", "Course", "encode_all", "fit_autoencoder", "fit_entropy", "fit_precision", "fit_scale"]
+__all__ = ["CHUNK", "Course", "encode_all", "fit_autoencoder", "fit_entropy", "fit_precision", "fit_scale", "padded"]
 
 CHUNK = 512
 """Images in one forward pass. Every pass has this many, so that an image's code does not depend on its batch."""
@@ -100,16 +100,17 @@ def fit_autoencoder(
     course.run(model, step, len(images))
 
 
+def padded(rows: Tensor, device: torch.device) -> Tensor:
+    """``rows (N, ...)`` on a device, filled up with zeros to ``CHUNK`` of them."""
+    return torch.cat([rows, rows.new_zeros(CHUNK - len(rows), *rows.shape[1:])]).to(device)
+
+
 @torch.no_grad()
 def encode_all(model: Autoencoder, images: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
     """Location and scale of the codes of ``images (N, C, H, W)``, ``(N, L)`` each, on ``device``."""
     parts = []
     for chunk in torch.split(images, CHUNK):
-        x = as_pixels(chunk.to(device))
-        missing = CHUNK - len(x)
-        if missing:
-            x = torch.cat([x, x.new_zeros(missing, *x.shape[1:])])
-        loc, scale = model.encode(x)
+        loc, scale = model.encode(as_pixels(padded(chunk, device)))
         parts.append((loc[: len(chunk)], scale[: len(chunk)]))
     return torch.cat([loc for loc, _ in parts]), torch.cat([scale for _, scale in parts])
 

@@ -14,7 +14,7 @@ from nescio._validation import InputError, check_integer, check_one_of, check_po
 from nescio.distributions import Gamma, gamma_kl
 from nescio.generative.base import ImageModel, Learned
 from nescio.generative.core import Decoded, PrecisionDecoder, make_decoder
-from nescio.generative.phases import CHUNK, fit_precision
+from nescio.generative.phases import CHUNK, fit_precision, padded
 from nescio.generative.priors import PRIORS, CodePrior, inside_prior
 from nescio.generative.residuals import residual_variance
 from nescio.networks import Head
@@ -84,8 +84,7 @@ class PrecisionVAE(ImageModel):
         """q(precision | z) at codes ``z (N, L)``, ``(N, P)``."""
         parts = []
         for chunk in torch.split(self._codes(z), CHUNK):
-            full = torch.cat([chunk, chunk.new_zeros(CHUNK - len(chunk), chunk.shape[1])]).to(self._device)
-            q = self.decoded_.posterior(full)
+            q = self.decoded_.posterior(padded(chunk, self._device))
             parts.append((q.concentration[: len(chunk)].cpu(), q.rate[: len(chunk)].cpu()))
         return Gamma(torch.cat([a for a, _ in parts]), torch.cat([b for _, b in parts]))
 
