@@ -1,0 +1,33 @@
+"""The page of results says what the records say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nescio.benchmark.exports import read_values
+from nescio.benchmark.tables import all_tables
+from nescio.report.page_tables import fill_tables
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "results.md"
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return PAGE.read_text(encoding="utf-8")
+
+
+def test_every_table_of_the_page_is_the_one_that_its_records_make(page):
+    files = re.findall(r"--csv (results/\w+\.csv)", page)
+    assert len(files) == 3
+    values = [value for file in files for value in read_values(ROOT / file)]
+    assert fill_tables(page, all_tables(values)) == page
+
+
+def test_the_page_has_the_tables_of_both_protocols_and_of_the_ablations(page):
+    tables = re.findall(r"<!-- table:(\S+) -->", page)
+    assert {name.split("_")[0] for name in tables} == {"paper", "sound", "ablation"}
+    assert len(tables) == len(set(tables))
