@@ -18,7 +18,7 @@ LONGEST_MODULE = 300  # lines
 ORDER = (
     ("_random", "_validation"),
     ("_files",),
-    ("_archive",),
+    ("_archive", "_fields"),
     ("distributions",),
     ("densities", "networks", "metrics", "datasets"),
     ("pseudo_inputs", "objectives"),

@@ -15,10 +15,10 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save as pack
 
 from nescio._archive import read_archive, write_archive
+from nescio._fields import Fields
 from nescio._validation import InputError
-from nescio.estimators.fields import Fields
-from nescio.estimators.settings import FACTORIES
-from nescio.estimators.state import from_state, given_networks, to_state
+from nescio.estimators import state as regressors
+from nescio.generative import state as images
 from nescio.training.devices import resolve_device
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
@@ -31,7 +31,7 @@ _DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted regressor to ``path``.
+    """Write a fitted model to ``path``.
 
     The file holds numbers and a description, no code: a network that you gave as a function is not in it and must be
     given back to :func:`load`; a placement that is a function of yours, and a ``random_state`` that is not a whole
@@ -40,9 +40,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Note that it holds up to 10,000 training rows (inputs only), which ``support`` measures distances to.
     """
-    arrays, description = to_state(model)
+    kind = images if type(model).__name__ in images.MODELS else regressors
+    arrays, description = kind.to_state(model)
     try:
-        from_state(arrays, description, given_networks(model), torch.device("cpu"))
+        kind.from_state(arrays, description, kind.given_networks(model), torch.device("cpu"))
     except InputError as error:
         raise InputError(f"this model would not load again, so it is not saved: {error}") from None
     tensors = pack(arrays)
@@ -74,7 +75,8 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto", *
     device
         Where the model shall compute; also becomes its ``device`` parameter, unless ``"auto"``.
     **given_back
-        ``mean_network`` and ``precision_network``, where the model was fitted with functions of yours.
+        ``mean_network`` and ``precision_network``, or ``encoder`` and ``decoder``, where the model was fitted with
+        functions of yours.
 
     Raises
     ------
@@ -83,10 +85,10 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto", *
         back, or where the model does not give the predictions that were stored with it.
     """
     for name, value in given_back.items():
-        if name not in FACTORIES:
-            raise InputError(f"load takes back mean_network and precision_network; got {name!r}.")
+        if name not in (*regressors.FACTORIES, *images.FACTORIES):
+            raise InputError(f"load takes back mean_network and precision_network, encoder and decoder; got {name!r}.")
         if not callable(value):
-            raise InputError(f"{name} must be a function (n_inputs, n_outputs) -> nn.Module; got {value!r}.")
+            raise InputError(f"{name} must be a function that returns an nn.Module; got {value!r}.")
     where = resolve_device(device)
     members = read_archive(path, LIMITS)
     try:
@@ -96,7 +98,11 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto", *
             raise InputError("the checksum of its tensors is wrong; the file was altered or damaged.")
         description = manifest.section("model").rest()
         manifest.done()
-        model = from_state(_unpack(members["tensors.safetensors"]), description, given_back, where)
+        kind = images if str(description.get("class")) in images.MODELS else regressors
+        for name in given_back:
+            if name not in kind.FACTORIES:
+                raise InputError(f"this model takes back {' and '.join(kind.FACTORIES)}; leave {name} out of load.")
+        model = kind.from_state(_unpack(members["tensors.safetensors"]), description, given_back, where)
     except RecursionError:
         raise InputError(f"'{path}' cannot be loaded: its manifest is nested too deeply.") from None
     except InputError as error:

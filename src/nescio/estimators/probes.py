@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from nescio._fields import Tensors
 from nescio._validation import InputError, join_names
-from nescio.estimators.fields import Tensors
 
 __all__ = ["check_probes", "probe_arrays", "take_probes"]
 

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from nescio._fields import Fields, Tensors
 from nescio._validation import InputError
 from nescio.calibration import Support
 from nescio.densities import NeighbourDistance
 from nescio.distributions import Gamma
 from nescio.estimators.core import CoreModel
 from nescio.estimators.dissipative import DissipativeRegressor
-from nescio.estimators.fields import Fields, Tensors
 from nescio.estimators.probes import check_probes, probe_arrays, take_probes
-from nescio.estimators.settings import FACTORIES, settings_from_json, settings_to_json
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
 from nescio.networks import ACTIVATIONS, MLP, Anchor, ConcentrationRateHead, ModuleStack, Network, VarianceShapeHead
+from nescio.pseudo_inputs.settings import settings_from_json, settings_to_json
 
-__all__ = ["from_state", "given_networks", "to_state"]
+__all__ = ["FACTORIES", "from_state", "given_networks", "to_state"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -30,6 +30,8 @@ ESTIMATORS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (DissipativeRegressor, VariationalVarianceRegressor)
 }
 HEADS: dict[str, type[Any]] = {kind.__name__: kind for kind in (ConcentrationRateHead, VarianceShapeHead)}
+FACTORIES = ("mean_network", "precision_network")
+"""Arguments that are the user's code: never written, given back at load."""
 MAPS = {"mean_network": 1, "precision_network": 2}
 LARGEST_HEAD_SETTING = 80.0  # exp(80) is still a float32
 
@@ -63,7 +65,7 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
     names, targets = getattr(model, "feature_names_in_", None), getattr(model, "target_names_", None)
     description = {
         "class": kind,
-        "params": settings_to_json(model.get_params(deep=False)),
+        "params": settings_to_json(model.get_params(deep=False), FACTORIES),
         "fitted": {
             "n_features": int(model.n_features_in_),
             "n_outputs": int(outputs),

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from nescio._fields import Fields, is_text
 from nescio._validation import InputError
-from nescio.estimators.fields import Fields, is_text
-from nescio.pseudo_inputs import (
-    BruteForce,
-    FarNoise,
-    GaussianNoise,
-    LevelSet,
-    MixtureDescent,
-    MultiScale,
-    Rejected,
-    UniformIntervals,
-)
+from nescio.pseudo_inputs.descent import MixtureDescent
+from nescio.pseudo_inputs.level_set import LevelSet
+from nescio.pseudo_inputs.noise import FarNoise, GaussianNoise, MultiScale
+from nescio.pseudo_inputs.rejection import Rejected
+from nescio.pseudo_inputs.toy import BruteForce, UniformIntervals
 
-__all__ = ["FACTORIES", "settings_from_json", "settings_to_json"]
+__all__ = ["settings_from_json", "settings_to_json"]
 
 PLACEMENTS: dict[str, type[Any]] = {
     kind.__name__: kind
@@ -37,24 +33,23 @@ PLACEMENTS: dict[str, type[Any]] = {
         UniformIntervals,
     )
 }
-FACTORIES = ("mean_network", "precision_network")
-"""Arguments that are the user's code: never written, given back at load."""
 
 
 class _NotWritable(Exception):
     """A value that has no place in JSON."""
 
 
-def settings_to_json(params: dict[str, Any]) -> dict[str, Any]:
+def settings_to_json(params: dict[str, Any], factories: Sequence[str]) -> dict[str, Any]:
     """Constructor arguments as JSON values.
 
-    Sequences and arrays come back as tuples. Written as null: factories, a ``random_state`` that is not a whole number,
-    and a placement that is (or holds) a function of the user's. A density fitted inside a placement is left out.
+    Sequences and arrays come back as tuples. Written as null: functions under the names of ``factories``, a
+    ``random_state`` that is not a whole number, and a placement that is (or holds) a function of the user's. A density
+    fitted inside a placement is left out.
     """
     written = {}
     for name, value in params.items():
         try:
-            written[name] = None if name in FACTORIES else _to_json(value)
+            written[name] = None if name in factories and callable(value) else _to_json(value)
         except _NotWritable as error:
             if name not in ("placement", "random_state"):
                 raise InputError(

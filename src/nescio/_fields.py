@@ -58,7 +58,8 @@ class Fields:
     def optional_whole(self, name: str, *, least: int) -> int | None:
         """A whole number, or None where null is written."""
         if name in self._values and self._values[name] is None:
-            return self._take(name)
+            self._take(name)
+            return None
         return self.whole(name, least=least)
 
     def number(self, name: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
