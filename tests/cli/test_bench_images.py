@@ -68,7 +68,7 @@ def test_models_are_measured_resumed_and_exported(folder):
         assert np.isfinite(found["d-v3ae", metric])
     assert ("d-v3ae", "overhead_pseudo_inputs") in found
     assert ("bernoulli", "bits_per_dim") not in found
-    assert found["d-v3ae", "ray_variance_mean"] == pytest.approx(found["d-v3ae", "outside_variance"], rel=0.1)
+    assert found["d-v3ae", "ray_variance_lowest"] > 0.3 * found["d-v3ae", "outside_variance"]
     assert rows_of(folder / "images_provenance.csv")[0]["commit"]
     again = bench(*words, "--store", store)
     assert "0 trials measured" in again.output

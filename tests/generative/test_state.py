@@ -54,6 +54,7 @@ def test_a_loaded_model_gives_the_same_answers_to_the_bit(saved, name):
     np.testing.assert_array_equal(loaded.variance_map(far), model.variance_map(far))
     if hasattr(model, "knowledge"):
         np.testing.assert_array_equal(loaded.knowledge(far), model.knowledge(far))
+    np.testing.assert_array_equal(loaded.held_out_, model.held_out_)
     if hasattr(model, "outside_std_"):
         assert loaded.outside_std_ == model.outside_std_
 

@@ -77,7 +77,7 @@ class ImageModel(TransformerMixin, BaseEstimator, ABC):
         seed, device = seed_from(self.random_state), resolve_device(self.device)
         shape = tuple(int(size) for size in table.shape[1:])
         order = torch.randperm(len(table), generator=torch.Generator().manual_seed(child_seed(seed, "held out")))
-        held = max(1, round(float(self.validation_fraction) * len(table)))
+        held = min(max(1, round(float(self.validation_fraction) * len(table))), len(table) - 2)
         train = table[order[held:]].to(device)
         with seeded_scope(child_seed(seed, "weights"), device):
             model = Autoencoder(
@@ -222,7 +222,14 @@ class ImageModel(TransformerMixin, BaseEstimator, ABC):
         table = self._images(images).to(self._device)
         other = deepcopy(self)
         refit_encoder(
-            other.autoencoder_, other.decoded_, table, epochs, int(self.batch_size), float(self.learning_rate), seed
+            other.autoencoder_,
+            other.decoded_,
+            table,
+            epochs,
+            int(self.batch_size),
+            float(self.learning_rate),
+            seed,
+            self.compile,
         )
         return other
 
@@ -234,8 +241,8 @@ class ImageModel(TransformerMixin, BaseEstimator, ABC):
         )
 
     def _check_common(self) -> None:
-        for name in ("n_latents", "batch_size", "n_samples"):
-            check_integer(name, getattr(self, name), least=1)
+        for name, least in (("n_latents", 1), ("batch_size", 2), ("n_samples", 1)):
+            check_integer(name, getattr(self, name), least=least)
         check_positive("learning_rate", self.learning_rate)
         check_fraction("validation_fraction", self.validation_fraction)
         for name in ("encoder", "decoder"):

@@ -131,7 +131,9 @@ class Decoded:
         q = Gamma(*self.precision(z))
         if self.anchor is None or self.outside is None:
             return q
-        return Anchor.blend(q, self.outside, self.anchor.weight(self.anchor.distance(z)).unsqueeze(1))
+        with torch.no_grad():  # a distance of zero has no gradient, and where the weight moves the data are far
+            weight = self.anchor.weight(self.anchor.distance(z)).unsqueeze(1)
+        return Anchor.blend(q, self.outside, weight)
 
     def __call__(self, logits: Tensor, z: Tensor) -> torch.distributions.Distribution:
         """The distribution of the pixels, ``(B, P)``, of codes ``z (B, L)``."""

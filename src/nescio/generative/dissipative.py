@@ -28,7 +28,7 @@ __all__ = ["DissipativeVAE", "latent_anchor", "place_codes"]
 POOL = 20_000
 CENTRES = 1_024
 REFERENCE = 10_000  # codes that centres and distances are taken from
-RARE = 0.999
+USUAL, RARE = 0.99, 0.999  # of the codes of the data
 MARGIN = 1.1  # times the distance from the centres that one code of the data in a thousand exceeds: the anchor starts
 WIDTH = 1.25  # and is complete at this many times as far
 DIRECTIONS = 1_024  # in which it is seen to that the anchor is complete in time
@@ -74,7 +74,8 @@ def latent_anchor(learned: Learned) -> Anchor:
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     radius = float(np.quantile(learned.codes[0].norm(dim=1).cpu().numpy(), 0.99))
     latest = float(anchor.distance(torch.as_tensor(2.0 * radius * directions).to(codes)).min())
-    full = max(min(WIDTH * MARGIN * float(np.quantile(away, RARE)), 0.95 * latest), 1e-6)
+    usual, rare = np.quantile(away, [USUAL, RARE]).tolist()
+    full = max(min(WIDTH * MARGIN * rare, 0.95 * latest), usual, 1e-6)  # never so soon that the data are swallowed
     return Anchor(centres, full / WIDTH, full)
 
 

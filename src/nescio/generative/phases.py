@@ -50,8 +50,13 @@ class Course:
         """Steps of one epoch over ``count`` images."""
         return -(-count // self.batch_size)
 
-    def run(self, module: nn.Module, step: Any, count: int, *, pool: int = 0, pseudo: int = 0) -> None:
-        """Train ``module`` on batches of ``count`` images, a chunk of an epoch at a time, and freeze it."""
+    def run(
+        self, module: nn.Module, step: Any, count: int, *, pool: int = 0, pseudo: int = 0, fixed: bool = False
+    ) -> None:
+        """Train ``module`` on batches of ``count`` images, a chunk of an epoch at a time, and freeze it.
+
+        ``fixed`` leaves the statistics of batch normalisation as they are.
+        """
         each = self.steps(count)
         noise = (self.n_samples, self.n_latents)
         sampler = sampler_of(count, self.batch_size, noise, self.seed, self.device, pool=pool, pseudo=pseudo)
@@ -63,7 +68,7 @@ class Course:
             check_every=each,
             keep="last",
         )
-        module.train()
+        module.train(not fixed)
         fit_module(module, step, sampler, schedule, compile=self.compile, progress=self.progress)
         module.eval().requires_grad_(False)
 
@@ -231,4 +236,5 @@ def fit_entropy(
             pseudo_weight=pseudo_weight,
         )
 
-    course.run(decoder, step, len(images), pool=len(pool), pseudo=pseudo_batch)
+    # Data and pseudo-inputs would share the statistics of batch normalisation: those of the first phase are kept.
+    course.run(decoder, step, len(images), pool=len(pool), pseudo=pseudo_batch, fixed=True)

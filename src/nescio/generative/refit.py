@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from nescio._random import child_seed
+from nescio._validation import check_integer
 from nescio.generative.arrays import as_pixels
 from nescio.generative.core import SMALLEST_SCALE, Autoencoder, Decoded
 from nescio.generative.phases import CHUNK, Course
@@ -31,8 +32,10 @@ def refit_encoder(
     batch_size: int,
     learning_rate: float,
     seed: int,
+    compile: bool | str = "auto",
 ) -> None:
     """Train the encoder on ``images (N, C, H, W)``, its batch normalisation included; the decoder does not move."""
+    check_integer("epochs", epochs, least=1)
     latents = model.encode(as_pixels(images[:1]))[0].shape[1]
 
     def step(call: Callable[..., Any], draw: Draw) -> PointLosses:
@@ -47,7 +50,7 @@ def refit_encoder(
     model.encoder.requires_grad_(True)
     course = Course(
         epochs, min(batch_size, len(images)), learning_rate, 1, latents, child_seed(seed, "refit"), images.device,
-        "auto", None, final_fraction=1.0,
+        compile, None, final_fraction=1.0,
     )  # fmt: skip
     course.run(model.encoder, step, len(images))
 
@@ -67,24 +70,35 @@ def refit_codes(
 
     Source: xiao2020 (there the whole encoder is fitted to one image at a time).  Adam moves every number by itself, so
     images fitted in one batch do not see each other. All images have the same few draws of noise, in pairs of
-    opposite sign; the best bound on the way is kept.
+    opposite sign. The code with the best bound on the way is kept, and its bound is taken with other draws:
+    with the same ones it would be none.
     """
+    check_integer("steps", steps, least=0)
     found = []
-    half = torch.randn(PAIRS, 1, loc.shape[1], generator=torch.Generator().manual_seed(child_seed(seed, "refit")))
-    drawn = torch.cat([half, -half]).to(device)
+    stream = torch.Generator().manual_seed(child_seed(seed, "refit"))
+    half = torch.randn(2, PAIRS, 1, loc.shape[1], generator=stream)
+    drawn, fresh = (torch.cat([part, -part]).to(device) for part in half)
+
+    def bounds(where: Tensor, width: Tensor, target: Tensor, noise: Tensor) -> Tensor:
+        z = (where + width.exp() * noise).flatten(0, 1)
+        log_prob = decoded(model.logits(z), z).log_prob(target.repeat(len(noise), 1)).sum(1)
+        return log_prob.view(len(noise), -1).mean(0) - latent_kl(where, width.exp())
+
     for start in range(0, len(x), CHUNK):
         rows = slice(start, start + CHUNK)
         target = x[rows].to(device)
         where = torch.as_tensor(loc[rows]).to(device).requires_grad_()
         width = torch.as_tensor(scale[rows]).to(device).log().requires_grad_()
         optimiser = torch.optim.Adam([where, width], lr=learning_rate)
-        best = torch.full((len(target),), -torch.inf, dtype=torch.float64)
+        best = torch.full((len(target),), -torch.inf, device=device)
+        kept = [where.detach().clone(), width.detach().clone()]
         for _ in range(steps + 1):
-            z = (where + width.exp() * drawn).flatten(0, 1)
-            log_prob = decoded(model.logits(z), z).log_prob(target.repeat(len(drawn), 1)).sum(1)
-            bound = log_prob.view(len(drawn), -1).mean(0) - latent_kl(where, width.exp())
-            best = torch.maximum(best, bound.detach().double().cpu())
+            bound = bounds(where, width, target, drawn)
+            better = (bound.detach() > best).unsqueeze(1)
+            best = torch.fmax(best, bound.detach())
+            kept = [torch.where(better, now.detach(), old) for now, old in zip((where, width), kept, strict=True)]
             where.grad, width.grad = torch.autograd.grad(-bound.sum(), [where, width])
             optimiser.step()
-        found.append(best)
+        with torch.no_grad():
+            found.append(bounds(kept[0], kept[1], target, fresh).double().cpu())
     return np.asarray(torch.cat(found).numpy())

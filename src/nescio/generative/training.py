@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from nescio._random import generators
+from nescio._validation import NumericalError
 from nescio.objectives import PointLosses
 from nescio.training import Draw, Sampler, Schedule, train
 
@@ -75,6 +76,11 @@ def fit_module(
         compile=compile if device.type == "cuda" else False,
         progress=progress,
     )
+    if int(trained.steps[0]) < schedule.max_steps:
+        raise NumericalError(
+            f"training left the finite numbers after {int(trained.steps[0])} of {schedule.max_steps} steps: lower "
+            f"learning_rate (now {schedule.learning_rate:g})."
+        )
     with torch.no_grad():
         for name, value in module.named_parameters():
             if name in trained.parameters:

@@ -37,6 +37,8 @@ class PrecisionVAE(ImageModel):
             raise InputError(f"prior must be a name or two positive numbers (shape, rate); got {self.prior!r}.")
         check_positive("shape", self.shape, above=1.0, why="for a finite predictive variance")
         check_positive("kl_weight", self.kl_weight)
+        check_positive("smallest_rate", self.smallest_rate)
+        check_positive("smallest_excess", self.smallest_excess)
         check_integer("epochs", self.epochs, least=1)
         check_integer("precision_epochs", self.precision_epochs, least=1)
         self._check_outside()

@@ -111,7 +111,7 @@ class ManyMaps(nn.Module):
     Parameters
     ----------
     networks
-        One for each map, all alike: sequences of layers.
+        One for each map, all alike; sequences of layers, where they share a trunk.
     shared_trunk
         Whether all layers but the last parametrised one are those of the first network.
     """
@@ -121,8 +121,8 @@ class ManyMaps(nn.Module):
         if not networks:
             raise InputError("networks must hold at least one network.")
         start = _last_parametrised(networks[0]) if shared_trunk else 0
-        self.trunk = networks[0][:start]
-        self.maps = nn.ModuleList([network[start:] for network in networks])
+        self.trunk = networks[0][:start] if shared_trunk else nn.Sequential()
+        self.maps = nn.ModuleList([network[start:] if shared_trunk else network for network in networks])
 
     def forward(self, x: Tensor) -> Tensor:
         """All maps of ``x``."""

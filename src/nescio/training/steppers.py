@@ -195,7 +195,10 @@ class GraphStepper:
 
     def advance(self, draws: Sequence[Draw], learning_rates: Sequence[float]) -> Tensor:
         """Take one step per draw; the losses of the last one, ``(A,)``."""
-        pairs = list(zip(draws, learning_rates, strict=True))
+        with torch.cuda.device(self._rate.device):  # a graph is captured on the current device
+            return self._advance(list(zip(draws, learning_rates, strict=True)))
+
+    def _advance(self, pairs: list[tuple[Draw, float]]) -> Tensor:
         if self._graph is None:
             stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             stream.wait_stream(torch.cuda.current_stream())
