@@ -14,7 +14,17 @@ from nescio._validation import InputError
 from nescio.benchmark.records import write_records
 from nescio.benchmark.store import Record, Store
 
-__all__ = ["COLUMNS", "Value", "export_records", "provenance_path", "read_values", "stored_values"]
+__all__ = [
+    "COLUMNS",
+    "DIGITS",
+    "Value",
+    "export_records",
+    "provenance_path",
+    "read_values",
+    "run_number",
+    "stored_values",
+    "write_export",
+]
 
 COLUMNS = ("protocol", "dataset", "split", "method", "trial", "region", "metric", "value", "seed", "provenance")
 DIGITS = 9  # more than float32 holds
@@ -42,7 +52,16 @@ def provenance_path(path: Path) -> Path:
 def export_records(store: Store, path: Path, protocol: str | None = None) -> int:
     """Write the records of a store, and the provenance that their last column refers to; how many there were."""
     runs: dict[tuple[str, ...], int] = {}
-    rows = list(_rows(store.records(protocol), runs))
+    return write_export(store, path, list(_rows(store.records(protocol), runs)), runs)
+
+
+def run_number(record: Record, runs: dict[tuple[str, ...], int]) -> int:
+    """The number of the run that made a record, a new one at its first record."""
+    return runs.setdefault((record.commit, record.versions, record.hardware, record.date), len(runs) + 1)
+
+
+def write_export(store: Store, path: Path, rows: list[dict[str, object]], runs: dict[tuple[str, ...], int]) -> int:
+    """Write ``rows``, and beside them the runs that their column ``provenance`` refers to; how many rows there were."""
     if not rows:
         raise InputError(f"the store '{store.path}' has no records to write; run the benchmark first.")
     facts = ("commit", "versions", "hardware", "date")
@@ -54,9 +73,7 @@ def export_records(store: Store, path: Path, protocol: str | None = None) -> int
 
 def _rows(records: Iterable[Record], runs: dict[tuple[str, ...], int]) -> Iterator[dict[str, object]]:
     for record in records:
-        run = (record.commit, record.versions, record.hardware, record.date)
-        number = runs.setdefault(run, len(runs) + 1)
-        key = (*record[:7], f"{record.value:.{DIGITS}g}", record.seed, number)
+        key = (*record[:7], f"{record.value:.{DIGITS}g}", record.seed, run_number(record, runs))
         yield dict(zip(COLUMNS, key, strict=True))
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from nescio._validation import InputError
-from nescio.benchmark.exports import DIGITS, provenance_path
-from nescio.benchmark.records import write_records
+from nescio.benchmark.exports import DIGITS, run_number, write_export
 from nescio.benchmark.store import Record, Store
 
 __all__ = ["export_detection", "export_images"]
@@ -16,7 +14,7 @@ __all__ = ["export_detection", "export_images"]
 def export_images(store: Store, path: Path) -> int:
     """Write ``protocol, dataset, method, latent, seed, metric, value``; how many records there were."""
 
-    def row(record: Record) -> dict[str, Any]:
+    def row(record: Record) -> dict[str, object]:
         return {
             "protocol": _preset(record),
             "dataset": record.dataset,
@@ -32,7 +30,7 @@ def export_images(store: Store, path: Path) -> int:
 def export_detection(store: Store, path: Path) -> int:
     """Write ``inside, outside, method, latent, score, refit, seed, metric, value``; how many records there were."""
 
-    def row(record: Record) -> dict[str, Any]:
+    def row(record: Record) -> dict[str, object]:
         score, refit, metric = record.metric.split("/")
         return {
             "protocol": _preset(record),
@@ -53,20 +51,12 @@ def _preset(record: Record) -> str:
     return "quick" if record.protocol.endswith("-quick") else "sound"
 
 
-def _export(store: Store, path: Path, protocol: str, row: Any) -> int:
+def _export(store: Store, path: Path, protocol: str, row: Callable[[Record], dict[str, object]]) -> int:
     runs: dict[tuple[str, ...], int] = {}
-    rows = []
-    for name in (protocol, f"{protocol}-quick"):
-        for record in store.records(name):
-            if record.metric == "seconds":
-                continue
-            run = (record.commit, record.versions, record.hardware, record.date)
-            number = runs.setdefault(run, len(runs) + 1)
-            rows.append({**row(record), "value": f"{record.value:.{DIGITS}g}", "provenance": number})
-    if not rows:
-        raise InputError(f"the store '{store.path}' has no records to write; run the benchmark first.")
-    facts = ("commit", "versions", "hardware", "date")
-    listed = [{"provenance": number, **dict(zip(facts, run, strict=True))} for run, number in runs.items()]
-    write_records(provenance_path(path), listed)
-    write_records(path, rows)
-    return len(rows)
+    rows = [
+        {**row(record), "value": f"{record.value:.{DIGITS}g}", "provenance": run_number(record, runs)}
+        for name in (protocol, f"{protocol}-quick")
+        for record in store.records(name)
+        if record.metric != "seconds"
+    ]
+    return write_export(store, path, rows, runs)

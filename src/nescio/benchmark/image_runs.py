@@ -17,7 +17,7 @@ import torch
 from nescio._validation import InputError, check_integer, join_names
 from nescio.benchmark.image_methods import IMAGE_METHODS, QUICK_IMAGES, make_image_method
 from nescio.benchmark.plan import Stack, Task
-from nescio.benchmark.stack import Outcome
+from nescio.benchmark.stack import Outcome, error_words
 from nescio.benchmark.store import Failure, Measurement
 from nescio.datasets.foreign import FOREIGN_TRANSFORMS, foreign_images
 from nescio.datasets.images import ImageData, image_names, load_images
@@ -26,7 +26,7 @@ from nescio.generative.base import ImageModel
 from nescio.generative.detection import REFITS, detection_metrics, refit_scores
 from nescio.generative.measures import image_measures, ray_variances
 
-__all__ = ["FOREIGN", "image_plan", "run_detection", "run_images"]
+__all__ = ["FOREIGN", "check_refits", "image_plan", "run_detection", "run_images"]
 
 FOREIGN = ("mnist", "kmnist_2018", "notmnist", "omniglot_small", *FOREIGN_TRANSFORMS)
 """What is held against FashionMNIST, as far as it is at hand."""
@@ -105,7 +105,7 @@ def _each(stack: Stack, run: Callable[[Task, dict[str, float]], Values]) -> Outc
             try:
                 values = run(task, took)
             except Exception as error:
-                outcome.failures.append(Failure(task, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
+                outcome.failures.append(Failure(task, error_words(error)))
                 continue
             outcome.measurements.append(Measurement(task, values, time.perf_counter() - began))
     return outcome

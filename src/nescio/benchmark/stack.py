@@ -23,7 +23,7 @@ from nescio.datasets.benchmark_splits import Split, make_splits
 from nescio.datasets.uci import UCIData, load_uci
 from nescio.estimators.together import fit_family, fit_stack
 
-__all__ = ["Outcome", "describe", "run_stack", "stack_parts"]
+__all__ = ["Outcome", "describe", "error_words", "run_stack", "stack_parts"]
 
 
 class Outcome(NamedTuple):
@@ -54,13 +54,13 @@ def run_stack(stack: Stack) -> Outcome:
             return Outcome(_together(stack.tasks), [])
         except Exception as error:
             if len(parts) == 1:
-                return Outcome([], [Failure(task, _words(error)) for task in stack.tasks])
+                return Outcome([], [Failure(task, error_words(error)) for task in stack.tasks])
         outcome = Outcome([], [])
         for part in parts:
             try:
                 outcome.measurements.extend(_together(part.tasks))
             except Exception as error:
-                outcome.failures.extend(Failure(task, _words(error)) for task in part.tasks)
+                outcome.failures.extend(Failure(task, error_words(error)) for task in part.tasks)
         return outcome
 
 
@@ -80,7 +80,7 @@ def _quiet_worker() -> Iterator[None]:
         yield
 
 
-def _words(error: Exception) -> str:
+def error_words(error: Exception) -> str:
     """The error and the place it came from, on one line."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{last.name}, line {last.lineno} of {last.filename.rpartition('/')[2]}"

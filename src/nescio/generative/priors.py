@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from sklearn.cluster import MiniBatchKMeans
 from torch import Tensor
 
-from nescio._validation import InputError, check_one_of
+from nescio._validation import check_one_of
 from nescio.distributions import Gamma
+from nescio.objectives import PriorFunction, constant_prior
 
-__all__ = ["PRIORS", "CodePrior", "centroids", "constant_code_prior", "distance_prior", "inside_prior"]
+__all__ = ["PRIORS", "CodePrior", "centroids", "distance_prior", "inside_prior"]
 
-CodePrior = Callable[[Tensor], Gamma]
+CodePrior = PriorFunction
 """From codes ``(B, L)`` to a prior that broadcasts to ``(B, P)``."""
 
 PRIORS = ("weak", "residual", "channel", "pixel", "distance", "distance_linear")
@@ -41,27 +42,20 @@ def inside_prior(
     """
     if not isinstance(kind, str):
         concentration, rate = kind
-        return constant_code_prior(Gamma(codes.new_tensor([concentration]), codes.new_tensor([rate])))
+        return constant_prior(Gamma(codes.new_tensor([concentration]), codes.new_tensor([rate])))
     check_one_of("prior", kind, PRIORS)
     if kind == "weak":
         return inside_prior(WEAK, shape, residual_variance, image_shape, codes, seed)
     if kind.startswith("distance"):
         base = float(residual_variance.mean()) * (shape - 1.0) / (1.0 + 1e-3 * FAR)
         return distance_prior(centroids(codes, seed), shape, max(base, 1e-9), linear=kind.endswith("linear"))
-    if shape <= 1.0:
-        raise InputError(f"shape must exceed 1 for a finite predictive variance; got {shape:g}.")
     variance = residual_variance.clamp_min(SMALLEST_VARIANCE)
     if kind == "residual":
         variance = variance.mean().reshape(1)
     elif kind == "channel":
         channels = variance.view(image_shape[0], -1).mean(1, keepdim=True)
         variance = channels.expand(image_shape[0], variance.numel() // image_shape[0]).reshape(-1)
-    return constant_code_prior(Gamma(torch.full_like(variance, shape), (shape - 1.0) * variance))
-
-
-def constant_code_prior(prior: Gamma) -> CodePrior:
-    """The same prior, ``(P,)`` or ``(1,)``, at every code."""
-    return lambda z: prior
+    return constant_prior(Gamma(torch.full_like(variance, shape), (shape - 1.0) * variance))
 
 
 def centroids(codes: Tensor, seed: int, count: int = CENTROIDS) -> Tensor:
