@@ -173,7 +173,7 @@ def test_bad_arguments_are_refused_in_one_sentence():
 def test_an_ensemble_is_the_mixture_of_its_members():
     X, y = make_table()
     model = fresh(MODELS[2], n_members=3).fit(X, y)
-    locations = [core.predictive(model._rows(X)) for core in model.core_.cores]
+    locations = [core.predictive(model._read(X).x) for core in model.core_.cores]
     assert len({float(one.loc.sum()) for one in locations}) == 3, "the members must differ"
     scale = float(model.y_scale_[0])
     densities = [one.log_prob(torch.as_tensor((y[:, None] - model.y_shift_) / scale)).numpy() for one in locations]
@@ -194,7 +194,7 @@ def test_an_ensemble_takes_any_member_and_does_not_look_at_its_seed():
         ).fit(X, y)
         for seed in (0, 1)
     ]
-    assert predictions[0].core_.predictive(predictions[0]._rows(X)).loc.shape == (2, 70, 1)
+    assert predictions[0].core_.predictive(predictions[0]._read(X).x).loc.shape == (2, 70, 1)
     np.testing.assert_array_equal(predictions[0].predict(X), predictions[1].predict(X))
     assert (predictions[0].support(X) == predictions[1].support(X)).all()
 
@@ -202,7 +202,7 @@ def test_an_ensemble_takes_any_member_and_does_not_look_at_its_seed():
 def test_the_variance_of_dropout_is_the_noise_plus_the_spread_of_the_passes():
     X, y = make_table()
     model = fresh(MODELS[3]).fit(X, y)
-    passes = model.core_.locations(model._rows(X)).double().numpy()[..., 0] * model.y_scale_[0]
+    passes = model.core_.locations(model._read(X).x).double().numpy()[..., 0] * model.y_scale_[0]
     prediction = model.predict_dist(X)
     assert passes.shape == (20, 70)
     noise = float(model.noise_std_[0]) ** 2

@@ -27,6 +27,7 @@ from nescio.estimators.arrays import (
 )
 from nescio.estimators.prediction import Prediction
 from nescio.estimators.problem import Fitted, Problem
+from nescio.estimators.rows import Rows
 
 __all__ = ["DistributionRegressor"]
 
@@ -130,28 +131,31 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         tags.non_deterministic = False
         return tags
 
-    def _standardise(self, X: Any) -> np.ndarray:
+    def _read(self, X: Any) -> Rows:
+        """Rows as a user gives them, checked against what the model was fitted on."""
         check_is_fitted(self)
-        x = (check_inputs(self, X, reset=False) - self.x_shift_) / self.x_scale_
-        return np.clip(x, -LARGEST, LARGEST)
+        return self._rows_from_encoded(check_inputs(self, X, reset=False))._replace(given=X)
 
-    def _rows(self, X: Any) -> torch.Tensor:
-        return torch.as_tensor(self._standardise(X), dtype=torch.float32)
+    def _rows_from_encoded(self, encoded: np.ndarray) -> Rows:
+        """Points ``(N, D)`` that were made up in the space of the encoded rows."""
+        standardised = np.clip((encoded - self.x_shift_) / self.x_scale_, -LARGEST, LARGEST)
+        return Rows(None, encoded, standardised)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted means, ``(N,)`` or ``(N, P)``; with ``return_std`` a pair of means and standard deviations."""
         if return_std:
             prediction = self.predict_dist(X)
             return prediction.mean, prediction.std
-        rows = self._rows(X)
-        loc = self.core_.locations(rows)
+        loc = self.core_.locations(self._read(X).x)
         mean: np.ndarray = (loc.double().numpy() * self.y_scale_ + self.y_shift_).mean(0)
         return mean[:, 0] if self.single_target_ else mean
 
     def predict_dist(self, X: Any) -> Prediction:
         """The whole predictive distribution of each row, in units of y."""
-        rows = self._rows(X)
-        parts: StudentT = self.core_.predictive(rows)
+        return self._distribution(self._read(X))
+
+    def _distribution(self, rows: Rows) -> Prediction:
+        parts: StudentT = self.core_.predictive(rows.x)
         shift, scale = torch.as_tensor(self.y_shift_), torch.as_tensor(self.y_scale_)
         scaled = StudentT(parts.df.double(), parts.loc.double() * scale + shift, parts.scale.double() * scale)
         return Prediction(StudentTMixture(scaled), self.single_target_)
@@ -166,8 +170,10 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
 
         Uniform on fresh rows from inside; small where the model has seen nothing like the row.
         """
-        x = self._standardise(X)
-        return self.support_.p_value(x)
+        return self._p_values(self._read(X))
+
+    def _p_values(self, rows: Rows) -> np.ndarray:
+        return self.support_.p_value(rows.standardised)
 
     def verdict(self, X: Any, edge: float = 1 / 20, outside: float = 1 / 200) -> np.ndarray:
         """``"inside"``, ``"edge"`` or ``"outside"`` per row, from ``support`` at these rates of false alarms.
@@ -194,5 +200,4 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How much each row looks like the data: larger is more alike (minus the log of the distance)."""
-        x = self._standardise(X)
-        return -np.log(np.maximum(self.support_.score(x), 1e-12))
+        return -np.log(np.maximum(self.support_.score(self._read(X).standardised), 1e-12))

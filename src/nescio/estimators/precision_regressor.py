@@ -30,8 +30,7 @@ class PrecisionRegressor(DistributionRegressor):
 
     def posterior(self, X: Any) -> tuple[Tensor, Gamma]:
         """Means and Gamma posteriors of the members, each ``(M, N, P)``, in standardised units."""
-        rows = self._rows(X)
-        loc, q = self.core_.posterior(rows)
+        loc, q = self.core_.posterior(self._read(X).x)
         return loc.double(), Gamma(q.concentration.double(), q.rate.double())
 
     def knowledge(self, X: Any) -> np.ndarray:
