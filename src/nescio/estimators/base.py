@@ -146,7 +146,8 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         if return_std:
             prediction = self.predict_dist(X)
             return prediction.mean, prediction.std
-        loc = self.core_.locations(self._read(X).x)
+        rows = self._read(X)
+        loc = self.core_.locations(rows.x)
         mean: np.ndarray = (loc.double().numpy() * self.y_scale_ + self.y_shift_).mean(0)
         return mean[:, 0] if self.single_target_ else mean
 
@@ -200,4 +201,5 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How much each row looks like the data: larger is more alike (minus the log of the distance)."""
-        return -np.log(np.maximum(self.support_.score(self._read(X).standardised), 1e-12))
+        rows = self._read(X)
+        return -np.log(np.maximum(self.support_.score(rows.standardised), 1e-12))

@@ -30,7 +30,8 @@ class PrecisionRegressor(DistributionRegressor):
 
     def posterior(self, X: Any) -> tuple[Tensor, Gamma]:
         """Means and Gamma posteriors of the members, each ``(M, N, P)``, in standardised units."""
-        loc, q = self.core_.posterior(self._read(X).x)
+        rows = self._read(X)
+        loc, q = self.core_.posterior(rows.x)
         return loc.double(), Gamma(q.concentration.double(), q.rate.double())
 
     def knowledge(self, X: Any) -> np.ndarray:
