@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from nescio._files import check_destination, written_beside
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["demo", "fit_toy"]
 
-GRID = (-25.0, 35.0, 601)  # the range of the paper's figures, a point every tenth
 DATA = ("standard", "shifted")
 METHODS = ("d-vv", "vv")
 PAGE = "demo.html"
@@ -68,39 +66,9 @@ def demo(
 
 def fit_toy(data: str, method: str, seed: int, max_steps: int | None) -> ToyFit:
     """Fit one method to one data set and predict on the grid."""
-    import torch
+    from nescio.benchmark import toy_runs
 
-    from nescio import DissipativeRegressor, VariationalVarianceRegressor
-    from nescio.datasets.toy import toy_regression, toy_std
-    from nescio.estimators.levels import outside_level
-    from nescio.report.statistics import HOLE, ToyFit
-
-    torch.set_num_threads(1)  # two threads on a shared core are slower than one
-    hole = HOLE if data == "shifted" else None
-    toy = toy_regression(seed=seed, hole=hole)
-    regressor = {"d-vv": DissipativeRegressor, "vv": VariationalVarianceRegressor}[method]
-    model: Any = regressor(random_state=seed)
-    if max_steps is not None:
-        model.set_params(max_steps=max_steps)
-    model.fit(toy.x, toy.y)
-    # VV has no level of its own; it is judged by the one that d-VV takes.
-    level = outside_level("auto", model.y_scale_, np.square(model.inside_std_ / model.y_scale_)) * model.y_scale_
-    x = np.linspace(*GRID)
-    prediction = model.predict_dist(x[:, None])
-    return ToyFit(
-        data=data,
-        method=method,
-        x_data=toy.x[:, 0],
-        y_data=toy.y,
-        x=x,
-        mean=prediction.mean,
-        std=prediction.std,
-        aleatoric_std=prediction.aleatoric_std,
-        epistemic_std=np.hypot(prediction.epistemic_std, prediction.mean_std),
-        true_std=toy_std(x),
-        level=float(level[0]),
-        hole=hole,
-    )
+    return toy_runs.fit_toy(data, method, seed, **({} if max_steps is None else {"max_steps": max_steps}))
 
 
 def table(summaries: Sequence[ToySummary]) -> str:

@@ -8,37 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from nescio._validation import InputError
+from nescio.benchmark.desiderata import (
+    FAR,
+    HOLE,
+    INSIDE,
+    LARGEST_RMS_LOG,
+    OUTSIDE,
+    SMALLEST_RATIO,
+    Interval,
+    ToyFit,
+    between,
+    within,
+)
 
-__all__ = ["ToyFit", "ToyStatistics", "ToySummary", "hole_rise", "summarise", "toy_statistics"]
+__all__ = [
+    "LARGEST_DEVIATION", "LARGEST_RMS_LOG", "SMALLEST_RATIO", "ToyFit", "ToyStatistics", "ToySummary", "hole_rise",
+    "summarise", "toy_statistics",
+]  # fmt: skip
 
-Interval = tuple[float, float]
-
-INSIDE: Interval = (0.0, 10.0)  # where the toy problem draws its inputs
-OUTSIDE: tuple[Interval, Interval] = ((-25.0, -5.0), (15.0, 35.0))  # half a data range and more beyond the data
-FAR: tuple[Interval, Interval] = ((-25.0, -10.0), (20.0, 35.0))  # a whole data range and more
-HOLE: Interval = (4.0, 7.0)  # taken out of the shifted data
-
-LARGEST_RMS_LOG = 0.25  # a factor of 1.28
-SMALLEST_RATIO = 1.0  # outside, never surer than anywhere inside
 LARGEST_DEVIATION = 0.10
-
-
-@dataclass(frozen=True)
-class ToyFit:
-    """One fit of the toy problem as plain arrays: the data ``(N,)`` and the prediction on a grid ``(G,)``."""
-
-    data: str
-    method: str
-    x_data: np.ndarray
-    y_data: np.ndarray
-    x: np.ndarray
-    mean: np.ndarray
-    std: np.ndarray
-    aleatoric_std: np.ndarray
-    epistemic_std: np.ndarray
-    true_std: np.ndarray
-    level: float
-    hole: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -97,16 +85,16 @@ def toy_statistics(
         )
     if not (len(x) and np.all(np.diff(x) > 0) and x[0] <= OUTSIDE[0][0] and x[-1] >= OUTSIDE[1][1]):
         raise InputError(f"x_grid must rise from {OUTSIDE[0][0]:g} or less to {OUTSIDE[1][1]:g} or more.")
-    inside, outside, far = _within(x, INSIDE), _within(x, *OUTSIDE), _within(x, *FAR)
-    seen = inside if hole is None else inside & ~_between(x, hole)
-    if not (np.any(seen) and np.any(_between(x, HOLE))):
+    inside, outside, far = within(x, INSIDE), within(x, *OUTSIDE), within(x, *FAR)
+    seen = inside if hole is None else inside & ~between(x, hole)
+    if not (np.any(seen) and np.any(between(x, HOLE))):
         raise InputError("x_grid must have points inside the data, from 0 to 10, and in the hole, from 4 to 7.")
     with np.errstate(divide="ignore", invalid="ignore"):
         return ToyStatistics(
             rms_log=float(np.sqrt(np.mean(np.square(np.log(std[seen] / true_std[seen]))))),
             ratio=float(np.min(std[outside]) / np.max(std[inside])),
             deviation=float(np.max(np.abs(std[far] / level - 1.0))),
-            hole_std=float(np.mean(std[_between(x, HOLE)])),
+            hole_std=float(np.mean(std[between(x, HOLE)])),
         )
 
 
@@ -129,13 +117,3 @@ def summarise(fits: Sequence[ToyFit]) -> list[ToySummary]:
         )
         for fit, statistics in zip(fits, measured, strict=True)
     ]
-
-
-def _within(x: np.ndarray, *intervals: Interval) -> np.ndarray:
-    """Whether each point lies in one of these closed intervals."""
-    return np.any([(low <= x) & (x <= high) for low, high in intervals], axis=0)
-
-
-def _between(x: np.ndarray, interval: Interval) -> np.ndarray:
-    """Whether each point lies strictly between the ends."""
-    return (interval[0] < x) & (x < interval[1])
