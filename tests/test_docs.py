@@ -2,7 +2,7 @@
 
 Blocks fenced as ``python`` run in order, one namespace per page, in an empty folder. A block after the comment
 ``<!-- not run -->`` is left out. Comments ``<!-- setup`` and ``<!-- check`` hold code that runs and is not shown.
-Lines ``nescio fit ...`` and ``nescio predict ...`` of ``sh`` blocks run after the Python of their page.
+Lines ``nescio fit ...``, ``predict ...`` and ``check ...`` of ``sh`` blocks run after the Python of their page.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def python_of(text: str) -> list[tuple[int, str]]:
 def commands_of(text: str) -> list[list[str]]:
     """Arguments of the ``nescio`` commands that work on tables."""
     lines = [line for block in SHELL.findall(text) for line in block.replace("\\\n", " ").splitlines()]
-    return [shlex.split(line)[1:] for line in lines if line.startswith(("nescio fit ", "nescio predict "))]
+    return [
+        shlex.split(line)[1:] for line in lines if line.startswith(("nescio fit ", "nescio predict ", "nescio check "))
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -13,6 +13,7 @@ from nescio.densities import NeighbourDistance
 
 __all__ = ["EDGE", "INSIDE", "OUTSIDE", "UNKNOWN", "Support", "error_growth", "fit_support"]
 
+TIE = 1e-9  # relative: the rows of a grid have equal scores up to rounding, which may differ from batch to batch
 INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
 
 
@@ -40,8 +41,8 @@ class Support:
         U is a hash of the row, so the answer is the same in any batch and at any time.
         """
         score = self.score(x)
-        above = len(self.scores) - np.searchsorted(self.scores, score, side="right")
-        equal = len(self.scores) - np.searchsorted(self.scores, score, side="left") - above
+        above = len(self.scores) - np.searchsorted(self.scores, score * (1.0 + TIE), side="right")
+        equal = len(self.scores) - np.searchsorted(self.scores, score * (1.0 - TIE), side="left") - above
         p: np.ndarray = (above + hashed_uniform(x) * (1 + equal)) / (len(self.scores) + 1)
         return p
 

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from nescio.cli.bench import bench
 from nescio.cli.bench_images import detect, images
+from nescio.cli.check import check
 from nescio.cli.data import data
 from nescio.cli.demo import demo
 from nescio.cli.fit import fit
@@ -88,6 +89,7 @@ def options(
 app.command()(demo)
 app.command()(fit)
 app.command()(predict)
+app.command()(check)
 app.add_typer(data)
 app.add_typer(bench)
 

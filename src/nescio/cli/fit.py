@@ -17,7 +17,7 @@ from nescio.cli.tables import check_columns, check_not_input, numeric_frame, rea
 if TYPE_CHECKING:
     from nescio import DissipativeRegressor
 
-__all__ = ["fit"]
+__all__ = ["NAMES", "column_names", "fit"]
 
 NAMES = "COLUMN[,COLUMN]"
 
@@ -53,8 +53,8 @@ def fit(
     check_destination(out)
     resolve_device(device)
     frame = read_table(data)
-    targets = _columns(target, frame.columns)
-    left_out = [*_columns(ignore, frame.columns), *_columns(id, frame.columns)]
+    targets = column_names(target, frame.columns)
+    left_out = [*column_names(ignore, frame.columns), *column_names(id, frame.columns)]
     check_columns(data, targets, frame.columns, "--target names")
     check_columns(data, left_out, frame.columns, "--ignore or --id names")
     features = _features(frame.columns, targets, left_out)
@@ -81,7 +81,7 @@ def fit(
     typer.echo(_summary(model, time.perf_counter() - began, out), err=True)
 
 
-def _columns(options: list[str] | None, columns: list[str]) -> list[str]:
+def column_names(options: list[str] | None, columns: list[str]) -> list[str]:
     """Names from options with commas between them; a column whose own name has a comma is taken whole."""
     names: list[str] = []
     for option in options or []:

@@ -16,7 +16,7 @@ from nescio.cli.tables import check_columns, check_kind, check_not_input, numeri
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["output_columns", "predict"]
+__all__ = ["model_inputs", "output_columns", "predict", "target_names"]
 
 PARTS = ("mean", "std", "lower", "upper", "aleatoric_std", "epistemic_std")
 
@@ -48,21 +48,26 @@ def predict(
     check_destination(out)
     regressor = load(model)
     frame = read_table(data)
-    features = _features(regressor, frame, data)
-    targets = _targets(regressor)
+    features, inputs = model_inputs(regressor, frame, data)
+    targets = target_names(regressor)
     carried = frame.select([name for name in frame.columns if name not in features])
     outputs = output_columns(targets)
     clash = [name for name in carried.columns if name in outputs]
     if clash:
         raise InputError(f"column '{clash[0]}' of '{data}' has the name of an output column; rename or drop it.")
-    table = numeric_frame(frame, features, "the model was fitted on numbers there")
-    # A model that was fitted on an array has no names to compare with.
-    inputs = table if hasattr(regressor, "feature_names_in_") else table.to_numpy()
     answers = _answers(regressor, inputs, level)
     write_table(carried.to_dict() | dict(zip(outputs, answers, strict=True)), out)
     counts = Counter(answers[-1].tolist())
     listed = ", ".join(f"{counts[word]} {word}" for word in ("inside", "edge", "outside", "unknown") if counts[word])
     typer.echo(f"Predicted {frame.height} rows: {listed}.\nWritten to {out}.", err=True)
+
+
+def model_inputs(regressor: Any, frame: pl.DataFrame, data: Path) -> tuple[list[str], Any]:
+    """Names of the features in the table ``data``, and their columns as the model takes them."""
+    features = _features(regressor, frame, data)
+    table = numeric_frame(frame, features, "the model was fitted on numbers there")
+    # A model that was fitted on an array has no names to compare with.
+    return features, table if hasattr(regressor, "feature_names_in_") else table.to_numpy()
 
 
 def _features(regressor: Any, frame: pl.DataFrame, data: Path) -> list[str]:
@@ -78,7 +83,8 @@ def _features(regressor: Any, frame: pl.DataFrame, data: Path) -> list[str]:
     return frame.columns
 
 
-def _targets(regressor: Any) -> list[str]:
+def target_names(regressor: Any) -> list[str]:
+    """Names of the targets: those of the table it was fitted on, or else ``y`` or ``y0, y1, ...``."""
     names = getattr(regressor, "target_names_", None)
     if names is not None:
         return list(names)

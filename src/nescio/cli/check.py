@@ -1,0 +1,67 @@
+"""``nescio check``: does a saved model keep the contract?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nescio._validation import InputError, check_fraction
+from nescio.cli.fit import NAMES, column_names
+from nescio.cli.predict import model_inputs, target_names
+from nescio.cli.tables import check_columns, numeric_frame, read_table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["check"]
+
+
+def check(
+    model: Annotated[Path, typer.Argument(help="What fit saved.", show_default=False)],
+    data: Annotated[
+        Path | None, typer.Argument(help="Rows that the model was not fitted on, with their targets.")
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(metavar=NAMES, help="The columns that were to be predicted. Default: as in fit.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+) -> None:
+    """Check what a model promises: its level far away, no dip before, coverage and false alarms on fresh rows.
+
+    Without DATA only what needs no fresh rows is checked. The exit code is 1 where a check failed.
+    """
+    from nescio import load
+    from nescio.testing import check_extrapolation
+
+    check_fraction("--level", level)
+    if target and data is None:
+        raise InputError("--target names columns of DATA; give the table too.")
+    regressor = load(model)
+    X = y = None
+    if data is not None:
+        X, y = _rows(regressor, read_table(data), data, target)
+    report = check_extrapolation(regressor, X, y, level=level)
+    typer.echo(report.table())
+    failed = sum(line.passed is False for line in report.checks)
+    made = sum(line.passed is not None for line in report.checks)
+    if failed:
+        typer.echo(f"The contract is broken: {failed} of {made} checks failed.", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"The contract holds: {made} checks passed, {len(report.checks) - made} not made.", err=True)
+
+
+def _rows(regressor: Any, frame: pl.DataFrame, data: Path, target: list[str] | None) -> tuple[Any, Any]:
+    """Features and targets of a table; no targets where they are not named and not there."""
+    names = column_names(target, frame.columns) if target else target_names(regressor)
+    if target:
+        check_columns(data, names, frame.columns, "--target names")
+    if len(names) != regressor.n_outputs_:
+        raise InputError(f"--target must name the {regressor.n_outputs_} targets of the model; got {len(names)}.")
+    known = all(name in frame.columns for name in names)
+    inputs = model_inputs(regressor, frame.drop(names) if known else frame, data)[1]
+    if not known:
+        return inputs, None
+    values = numeric_frame(frame, names, "a target must be numeric").to_numpy()
+    return inputs, values[:, 0] if regressor.single_target_ else values
