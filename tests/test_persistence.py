@@ -157,7 +157,7 @@ def test_column_and_target_names_come_back(tmp_path):
     np.testing.assert_array_equal(loaded.feature_names_in_, fitted.feature_names_in_, strict=True)
     assert loaded.target_names_ == ["price"]
     assert_same(answers(fitted, frame), answers(loaded, frame))
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(ValueError, match="X lacks 'a'"):
         loaded.predict(frame.rename(columns={"a": "b"}))
 
 
@@ -552,7 +552,8 @@ def changed(manifest: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
     ("place", "value", "match"),
     [
         ("format", "another", "the manifest's format must be one of 'nescio model'; got 'another'"),
-        ("format_version", 2, "format version 2 and this version of nescio reads up to 1; update nescio"),
+        ("format_version", 3, "format version 3 and this version of nescio reads up to 2; update nescio"),
+        ("format_version", 1, "format version 1, from before the first release; fit the model again"),
         ("format_version", "1", "format_version must be a whole number"),
         ("versions", 3, "versions must be an object; got 3"),
         ("tensors_sha256", ..., "the manifest lacks tensors_sha256"),
@@ -568,7 +569,7 @@ def changed(manifest: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
         ("model/params/placement/fields/placement/fields/largest", "far", "not a valid placement: largest must"),
         ("model/params/placement/fields/placement", ..., "is not a valid Rejected"),
         ("model/params/prior", "\ud800", r"params\.prior must be a finite number, a text"),
-        ("model/fitted/n_features", 4, r"'x_shift' must be float64 of shape \(4,\); it is float64 of shape \(3,\)"),
+        ("model/fitted/n_features", 4, r"'x_range' must be float64 of shape \(2, 4\); it is float64 of shape \(2, 3\)"),
         (
             "model/fitted/n_features",
             10**400,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -27,6 +27,8 @@ class Support:
 
     neighbours: NeighbourDistance
     scores: np.ndarray
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """The place of each reference row in the table that was given to fit."""
 
     def score(self, x: np.ndarray) -> np.ndarray:
         """Strangeness of ``x (N, D)``, ``(N,)``: larger is stranger."""
@@ -71,7 +73,7 @@ def fit_support(x: np.ndarray, *, k: int = 5, max_rows: int = 10_000, seed: int 
     and as many others give the scores, so that the cost grows linearly with N. Rows with the same inputs count once:
     a row's twins would otherwise vouch for it.
     """
-    distinct = np.unique(x, axis=0)
+    distinct, first = np.unique(x, axis=0, return_index=True)
     order = np.random.default_rng(child_seed(seed, "support")).permutation(len(distinct))
     reference = torch.as_tensor(distinct[order[:max_rows]], dtype=torch.float64)
     neighbours = NeighbourDistance(reference, k=k)
@@ -80,7 +82,7 @@ def fit_support(x: np.ndarray, *, k: int = 5, max_rows: int = 10_000, seed: int 
         scores = neighbours.distance(rest).numpy()
     else:
         scores = neighbours.leave_one_out().numpy()
-    return Support(neighbours, np.sort(scores[np.isfinite(scores)]))
+    return Support(neighbours, np.sort(scores[np.isfinite(scores)]), first[order[:max_rows]])
 
 
 def error_growth(distance: np.ndarray, excess: np.ndarray, knots: int = 24) -> tuple[np.ndarray, np.ndarray]:

@@ -24,7 +24,7 @@ from nescio.training.devices import resolve_device
 __all__ = ["FORMAT_VERSION", "load", "save"]
 
 FORMAT = "nescio model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 LIMITS = {"manifest.json": 16 * 2**20, "tensors.safetensors": 2**31}
 """Largest size of each member, in bytes: names of 100,000 columns, and 10,000 reference rows of 20,000 columns."""
 _DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
@@ -119,6 +119,8 @@ def _check_format(manifest: Fields) -> None:
         raise InputError(
             f"it has format version {number} and this version of nescio reads up to {FORMAT_VERSION}; update nescio."
         )
+    if number < FORMAT_VERSION:
+        raise InputError(f"it has format version {number}, from before the first release; fit the model again.")
     manifest.section("versions")
 
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
-from nescio._validation import InputError
+from nescio._validation import InputError, join_names
+from nescio.preprocessing import ColumnEncoder, fit_columns, is_frame, number_of_rows
 
-__all__ = ["LEAST_ROWS", "check_inputs", "check_targets", "check_weights", "weighted_scaler"]
+__all__ = [
+    "LEAST_ROWS",
+    "check_inputs",
+    "check_rows",
+    "check_targets",
+    "check_weights",
+    "encode_rows",
+    "encode_training",
+    "weighted_scaler",
+]
 
 LEAST_ROWS = 4  # two folds of two: fewer rows leave no residual that the mean has not seen
 
@@ -20,7 +31,7 @@ LARGEST = 1e8
 
 
 def _refuse_bad_cells(X: Any, name: str) -> None:
-    """Name the first column of a table that is not numeric or not finite."""
+    """Name the first column of an array, or of a frame whose columns have no names, that is not numeric or finite."""
     columns = list(getattr(X, "columns", []))
     kinds = getattr(X, "dtypes", None)
     if columns and kinds is not None:
@@ -28,7 +39,8 @@ def _refuse_bad_cells(X: Any, name: str) -> None:
             text = str(kind).lower()
             if not any(word in text for word in ("int", "float", "bool", "decimal")):
                 raise InputError(
-                    f"{name} has a column that is not numeric: '{column}' ({kind}); encode it as numbers or drop it."
+                    f"{name} has a column that is not numeric: '{column}' ({kind}); give all columns names that are "
+                    "text, and it will be encoded."
                 )
     try:
         values = np.asarray(X)
@@ -57,12 +69,56 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
     """X as float64 ``(N, D)``; names and number of columns are remembered at fit and compared afterwards."""
     _refuse_bad_cells(X, "X")
     values: np.ndarray = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=1)
-    if reset and len(values) < LEAST_ROWS:
+    if reset:
+        check_rows(len(values))
+    return values
+
+
+def encode_training(estimator: Any, X: Any, targets: np.ndarray, seed: int) -> tuple[ColumnEncoder, np.ndarray]:
+    """The column encoder of a training frame and its rows as numbers; remembers the names of the columns."""
+    columns, values = fit_columns(X, targets, seed)
+    left_out = [column.name for column in columns.columns if column.kind == "empty"]
+    if left_out:
+        warnings.warn(
+            f"X has columns without a single value, which are left out: {join_names(left_out)}.",
+            UserWarning,
+            stacklevel=5,
+        )
+    estimator.feature_names_in_ = np.array(columns.names, dtype=object)
+    estimator.n_features_in_ = len(columns.names)
+    return columns, values
+
+
+def encode_rows(estimator: Any, X: Any) -> tuple[np.ndarray, list[str | None] | None]:
+    """Rows as numbers ``(N, D)``, and why some of them count as outside, by what the training frame or array was."""
+    columns: ColumnEncoder | None = estimator.columns_
+    if columns is None:
+        return check_inputs(estimator, X, reset=False), None
+    if not is_frame(X):
+        if not columns.plain:
+            odd = [column.name for column in columns.columns if column.kind != "number" or column.width != 1]
+            raise InputError(
+                f"the model was fitted on a frame in which {join_names(odd)} cannot be told from bare numbers; give X "
+                "as a frame with the same columns."
+            )
+        return check_inputs(estimator, X, reset=False), None
+    if not number_of_rows(X):
+        raise InputError("X has no rows (0 samples); at least one is needed.")
+    encoded = columns.transform(X)
+    if encoded.unused:
+        warnings.warn(
+            f"X has columns that the model does not use: {join_names(encoded.unused)}.", UserWarning, stacklevel=5
+        )
+    return encoded.values, encoded.reasons
+
+
+def check_rows(n_rows: int) -> None:
+    """Refuse a table that is too short to fit to."""
+    if n_rows < LEAST_ROWS:
         raise InputError(
-            f"X has {len(values)} sample{'s' if len(values) > 1 else ''} (n_samples={len(values)}); "
+            f"X has {n_rows} sample{'s' if n_rows != 1 else ''} (n_samples={n_rows}); "
             f"at least {LEAST_ROWS} rows are needed to fit."
         )
-    return values
 
 
 def check_targets(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
@@ -81,14 +137,14 @@ def check_targets(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
     return table, values.ndim == 1
 
 
-def check_weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
+def check_weights(sample_weight: Any, table: np.ndarray) -> np.ndarray | None:
     """Weights as float64 ``(N,)``, or None where there are none."""
     if sample_weight is None:
         return None
     given = np.asarray(sample_weight)
     if given.size and not given.any():
         raise InputError("sample_weight must have a positive sum; all weights are zero.")
-    weights: np.ndarray = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights: np.ndarray = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     return weights * (len(weights) / weights.sum())
 
 

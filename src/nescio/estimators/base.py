@@ -6,28 +6,35 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from nescio._random import seed_from
 from nescio._validation import InputError, check_fraction
-from nescio.calibration import Support, fit_support
+from nescio.calibration import OUTSIDE, Support, fit_support
 from nescio.distributions import StudentT, StudentTMixture
 from nescio.estimators.arrays import (
     LARGEST,
     LEAST_ROWS,
     check_inputs,
+    check_rows,
     check_targets,
     check_weights,
+    encode_rows,
+    encode_training,
     weighted_scaler,
 )
+from nescio.estimators.core import CoreModel
 from nescio.estimators.prediction import Prediction
 from nescio.estimators.problem import Fitted, Problem
 from nescio.estimators.rows import Rows
+from nescio.preprocessing import ColumnEncoder, is_frame, number_of_rows
 
 __all__ = ["DistributionRegressor"]
 
@@ -40,10 +47,18 @@ class Prepared(NamedTuple):
     x_scale: np.ndarray
     y_shift: np.ndarray
     single_target: bool
+    columns: ColumnEncoder | None
+    x_range: np.ndarray
+    """Smallest and largest encoded values, ``(2, D)``."""
+    used: np.ndarray | None
+    """Which rows have a weight; None where all are used."""
 
 
 class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
     """A regressor whose prediction is a distribution, and which says whether it has seen anything like a row."""
+
+    columns_: ColumnEncoder | None = None
+    """How the columns of a frame become numbers; None where the model was fitted on an array."""
 
     @abstractmethod
     def _fit_cores(self, problems: Sequence[Problem]) -> list[Fitted]:
@@ -55,7 +70,8 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X
-            ``(N, D)``: an array or a pandas or polars frame, numeric and finite.
+            ``(N, D)``: an array, numeric and finite, or a pandas or polars frame, whose columns may also hold
+            categories, dates and gaps (see ``columns_.describe()``).
         y
             ``(N,)`` or ``(N, P)``.
         sample_weight
@@ -85,33 +101,47 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         memo: dict[Any, Any] | None = None,
     ) -> Prepared:
         """Check and standardise a table; methods fitted together share ``blocks`` and ``memo``."""
-        inputs = check_inputs(self, X, reset=True)
+        seed = seed_from(self.random_state)
+        framed = is_frame(X)
+        if framed:
+            check_rows(number_of_rows(X))
+        inputs = X if framed else check_inputs(self, X, reset=True)
         targets, single = check_targets(y, len(inputs))
-        weights = check_weights(sample_weight, inputs)
+        weights = check_weights(sample_weight, targets)
+        used = None
         if weights is not None:
-            used = weights > 0
-            inputs, targets, weights = inputs[used], targets[used], weights[used]
+            used = np.flatnonzero(weights > 0)
+            inputs, targets, weights = _safe_indexing(inputs, used), targets[used], weights[used]
             if len(inputs) < LEAST_ROWS:
                 raise InputError(
                     f"sample_weight leaves {len(inputs)} rows of positive weight; at least {LEAST_ROWS} are needed."
                 )
+        columns = None
+        if framed:
+            columns, inputs = encode_training(self, inputs, targets, seed)
         x_shift, x_scale = weighted_scaler(inputs, weights)
+        if columns is not None:
+            x_scale = np.where(np.isnan(columns.scales), x_scale, columns.scales)
         y_shift, y_scale = weighted_scaler(targets, weights)
         problem = Problem(
             (inputs - x_shift) / x_scale,
             (targets - y_shift) / y_scale,
             weights,
             y_scale,
-            seed_from(self.random_state),
+            seed,
             blocks,
             {} if memo is None else memo,
         )
-        return Prepared(problem, x_shift, x_scale, y_shift, single)
+        x_range = np.stack([inputs.min(axis=0), inputs.max(axis=0)])
+        return Prepared(problem, x_shift, x_scale, y_shift, single, columns, x_range, used)
 
     def _accept(self, prepared: Prepared, fitted: Fitted) -> DistributionRegressor:
         """Keep what was learned."""
         problem = prepared.problem
         self.support_ = problem.once("support", lambda: fit_support(problem.x, seed=problem.seed))
+        if prepared.used is not None:
+            self.support_ = replace(self.support_, rows=prepared.used[self.support_.rows])
+        self.columns_, self.x_range_ = prepared.columns, prepared.x_range
         self.x_shift_, self.x_scale_ = prepared.x_shift, prepared.x_scale
         self.y_shift_, self.y_scale_ = prepared.y_shift, problem.y_scale
         self.single_target_, self.n_outputs_, self.n_rows_ = prepared.single_target, problem.y.shape[1], len(problem.x)
@@ -119,6 +149,13 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
             setattr(self, name, value)
         self.core_: Any = fitted.core
         return self
+
+    @property
+    def encoded_names_(self) -> list[str]:
+        """Names of the numbers that the model works with, one for each of ``x_shift_``."""
+        if self.columns_ is None:
+            return [str(name) for name in getattr(self, "feature_names_in_", range(len(self.x_shift_)))]
+        return self.columns_.encoded_names
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether ``fit`` has come to its end."""
@@ -134,12 +171,19 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
     def _read(self, X: Any) -> Rows:
         """Rows as a user gives them, checked against what the model was fitted on."""
         check_is_fitted(self)
-        return self._rows_from_encoded(check_inputs(self, X, reset=False))._replace(given=X)
+        encoded, reasons = encode_rows(self, X)
+        return self._rows_from_encoded(encoded)._replace(given=X, reasons=reasons)
 
     def _rows_from_encoded(self, encoded: np.ndarray) -> Rows:
         """Points ``(N, D)`` that were made up in the space of the encoded rows."""
         standardised = np.clip((encoded - self.x_shift_) / self.x_scale_, -LARGEST, LARGEST)
         return Rows(None, encoded, standardised)
+
+    def _for_core(self, rows: Rows) -> tuple[torch.Tensor, ...]:
+        """The standardised rows and, where a core can use it, which of them count as outside whatever they say."""
+        if rows.strange is None or not isinstance(self.core_, CoreModel):
+            return (rows.x,)
+        return rows.x, torch.as_tensor(rows.strange)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted means, ``(N,)`` or ``(N, P)``; with ``return_std`` a pair of means and standard deviations."""
@@ -147,7 +191,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
             prediction = self.predict_dist(X)
             return prediction.mean, prediction.std
         rows = self._read(X)
-        loc = self.core_.locations(rows.x)
+        loc = self.core_.locations(*self._for_core(rows))
         mean: np.ndarray = (loc.double().numpy() * self.y_scale_ + self.y_shift_).mean(0)
         return mean[:, 0] if self.single_target_ else mean
 
@@ -156,7 +200,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         return self._distribution(self._read(X))
 
     def _distribution(self, rows: Rows) -> Prediction:
-        parts: StudentT = self.core_.predictive(rows.x)
+        parts: StudentT = self.core_.predictive(*self._for_core(rows))
         shift, scale = torch.as_tensor(self.y_shift_), torch.as_tensor(self.y_scale_)
         scaled = StudentT(parts.df.double(), parts.loc.double() * scale + shift, parts.scale.double() * scale)
         return Prediction(StudentTMixture(scaled), self.single_target_)
@@ -174,7 +218,8 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         return self._p_values(self._read(X))
 
     def _p_values(self, rows: Rows) -> np.ndarray:
-        return self.support_.p_value(rows.standardised)
+        p = self.support_.p_value(rows.standardised)
+        return p if rows.strange is None else np.where(rows.strange, 0.0, p)
 
     def verdict(self, X: Any, edge: float = 1 / 20, outside: float = 1 / 200) -> np.ndarray:
         """``"inside"``, ``"edge"`` or ``"outside"`` per row, from ``support`` at these rates of false alarms.
@@ -186,9 +231,9 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         check_fraction("outside", outside)
         if outside > edge:
             raise InputError(f"outside must not exceed edge; got outside={outside!r} and edge={edge!r}.")
-        return self._words(self.support(X), edge, outside)
+        return self._words(self._read(X), edge, outside)
 
-    def _words(self, p: np.ndarray, edge: float, outside: float) -> np.ndarray:
+    def _words(self, rows: Rows, edge: float, outside: float) -> np.ndarray:
         support: Support = self.support_
         if not support.can_tell(outside):
             warnings.warn(
@@ -197,7 +242,8 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
                 UserWarning,
                 stacklevel=3,
             )
-        return support.verdict(p, edge, outside)
+        words = support.verdict(self._p_values(rows), edge, outside)
+        return words if rows.strange is None else np.where(rows.strange, OUTSIDE, words)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How much each row looks like the data: larger is more alike (minus the log of the distance)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -101,27 +101,30 @@ class CoreModel:
         )
 
     @torch.no_grad()
-    def locations(self, x: Tensor) -> Tensor:
-        """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
+    def locations(self, x: Tensor, strange: Tensor | None = None) -> Tensor:
+        """Means of the members at ``x (N, D)``, ``(M, N, P)``; for ``strange`` see :meth:`posterior`."""
         moved = self.fade_mean or self.members > 1  # else the anchor leaves the mean alone
         parts = [
-            self._location(chunk, self._weight(self._distance(chunk)) if moved else None)
-            for chunk in padded_chunks(x, self.offset.device)
+            self._location(chunk, self._weight(self._distance(chunk), far) if moved else None)
+            for chunk, far in self._chunks(x, strange)
         ]
         return torch.cat(parts, dim=1)[:, : len(x)].cpu()
 
-    def predictive(self, x: Tensor) -> StudentT:
+    def predictive(self, x: Tensor, strange: Tensor | None = None) -> StudentT:
         """Predictive distributions of the members at ``x (N, D)``, ``(M, N, P)``, in double precision."""
-        loc, q = self.posterior(x)
+        loc, q = self.posterior(x, strange)
         return StudentT.from_gamma(loc.double(), Gamma(q.concentration.double(), q.rate.double()))
 
     @torch.no_grad()
-    def posterior(self, x: Tensor) -> tuple[Tensor, Gamma]:
-        """Means and posteriors of the members at ``x (N, D)``, each ``(M, N, P)``."""
+    def posterior(self, x: Tensor, strange: Tensor | None = None) -> tuple[Tensor, Gamma]:
+        """Means and posteriors of the members at ``x (N, D)``, each ``(M, N, P)``.
+
+        Rows that are ``strange (N,)`` count as far away wherever they are: the anchor takes over in full.
+        """
         locations, concentrations, rates = [], [], []
-        for chunk in padded_chunks(x, self.offset.device):
+        for chunk, far in self._chunks(x, strange):
             distance = self._distance(chunk)
-            weight = self._weight(distance)
+            weight = self._weight(distance, far)
             seen = chunk
             if self.distance_input and self.anchor is not None and distance is not None:
                 seen = self.anchor.append(chunk, distance)
@@ -140,8 +143,17 @@ class CoreModel:
     def _distance(self, x: Tensor) -> Tensor | None:
         return None if self.anchor is None else self.anchor.distance(x)
 
-    def _weight(self, distance: Tensor | None) -> Tensor | None:
-        return None if self.anchor is None or distance is None else self.anchor.weight(distance).view(1, -1, 1)
+    def _chunks(self, x: Tensor, strange: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
+        chunks = padded_chunks(x, self.offset.device)
+        if strange is None:
+            return ((chunk, None) for chunk in chunks)
+        return zip(chunks, padded_chunks(strange.to(x.dtype).unsqueeze(1), self.offset.device), strict=True)
+
+    def _weight(self, distance: Tensor | None, far: Tensor | None) -> Tensor | None:
+        if self.anchor is None or distance is None:
+            return None
+        weight = self.anchor.weight(distance).view(1, -1, 1)
+        return weight if far is None else torch.maximum(weight, far.unsqueeze(0))
 
     def _location(self, x: Tensor, weight: Tensor | None) -> Tensor:
         bag = len(next(iter(self.mean_parameters.values())))

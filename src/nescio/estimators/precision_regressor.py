@@ -31,7 +31,7 @@ class PrecisionRegressor(DistributionRegressor):
     def posterior(self, X: Any) -> tuple[Tensor, Gamma]:
         """Means and Gamma posteriors of the members, each ``(M, N, P)``, in standardised units."""
         rows = self._read(X)
-        loc, q = self.core_.posterior(rows.x)
+        loc, q = self.core_.posterior(*self._for_core(rows))
         return loc.double(), Gamma(q.concentration.double(), q.rate.double())
 
     def knowledge(self, X: Any) -> np.ndarray:

@@ -27,3 +27,8 @@ class Rows(NamedTuple):
     def x(self) -> Tensor:
         """The standardised rows as the networks take them, float32 ``(N, D)``."""
         return torch.as_tensor(self.standardised, dtype=torch.float32)
+
+    @property
+    def strange(self) -> np.ndarray | None:
+        """Whether a row counts as outside whatever its numbers are, ``(N,)``; None where there is no such row."""
+        return None if self.reasons is None else np.array([reason is not None for reason in self.reasons])

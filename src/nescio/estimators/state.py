@@ -18,6 +18,7 @@ from nescio.distributions import Gamma
 from nescio.estimators.core import CoreModel
 from nescio.estimators.dissipative import DissipativeRegressor
 from nescio.estimators.probes import check_probes, probe_arrays, take_probes
+from nescio.estimators.state_columns import table_state, take_rows, take_table
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
 from nescio.networks import ACTIVATIONS, MLP, Anchor, ConcentrationRateHead, ModuleStack, Network, VarianceShapeHead
 from nescio.pseudo_inputs.settings import settings_from_json, settings_to_json
@@ -62,6 +63,8 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
     for role in MAPS:
         parameters = getattr(core, role.replace("network", "parameters"))
         arrays |= {f"{role}/{name}": _array(value) for name, value in parameters.items()}
+    more, table = table_state(model)
+    arrays |= more
     names, targets = getattr(model, "feature_names_in_", None), getattr(model, "target_names_", None)
     description = {
         "class": kind,
@@ -88,6 +91,7 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
             "fade_mean": bool(core.fade_mean),
             "distance_input": bool(core.distance_input),
         },
+        "table": table,
         "support": {
             "k": int(support.neighbours.k),
             "reference": len(support.neighbours.reference),
@@ -130,10 +134,13 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
     kind = ESTIMATORS[entry.word("class", ESTIMATORS)]
     params = settings_from_json(entry.section("params").rest(), kind._get_param_names())
     fitted, core, support = entry.section("fitted"), entry.section("core"), entry.section("support")
+    described = entry.section("table")
     entry.done()
 
     tensors = Tensors(arrays)
-    inputs, outputs = fitted.whole("n_features", least=1), fitted.whole("n_outputs", least=1)
+    n_features, outputs = fitted.whole("n_features", least=1), fitted.whole("n_outputs", least=1)
+    table = take_table(described, tensors, n_features, outputs)
+    inputs = table.x_range.shape[1]
     single = fitted.flag("single_target")
     if single and outputs > 1:
         raise InputError(f"the manifest's model.fitted.single_target contradicts its {outputs} outputs.")
@@ -143,20 +150,24 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
         "y_shift_": tensors.take("y_shift", (outputs,), np.float64),
         "y_scale_": tensors.take("y_scale", (outputs,), np.float64, positive=True),
         "inside_std_": tensors.take("inside_std", (outputs,), np.float64, positive=True),
-        "n_features_in_": inputs,
+        "columns_": table.columns,
+        "x_range_": table.x_range,
+        "n_features_in_": n_features,
         "n_outputs_": outputs,
         "n_rows_": fitted.whole("n_rows", least=1),
         "single_target_": single,
         "shape_": fitted.number("shape", above=0.0),
         "kl_weight_": fitted.number("kl_weight", least=0.0),
     }
-    names, targets = fitted.names("feature_names", inputs), fitted.names("target_names", outputs)
+    names, targets = fitted.names("feature_names", n_features), fitted.names("target_names", outputs)
     fitted.done()
+    if table.columns is not None and names != table.columns.names:
+        raise InputError("the manifest's model.fitted.feature_names are not those of its columns.")
     if names is not None:
         attributes["feature_names_in_"] = np.array(names, dtype=object)
     if targets is not None:
         attributes["target_names_"] = targets
-    attributes["support_"] = _support(support, tensors, inputs)
+    attributes["support_"] = take_rows(_support(support, tensors, inputs), tensors)
     members = core.whole("members", least=1)
     probes = take_probes(tensors, members, inputs, outputs, single)
     attributes["core_"] = _core(core, tensors, members, inputs, outputs, given).to(device)
