@@ -114,7 +114,7 @@ def test_a_column_without_spread_is_left_out():
     moved = np.column_stack([ROWS, np.full(len(ROWS), 9.0)])
     np.testing.assert_allclose(NormalScores(flat)(moved)[:, 3], 0.0, atol=1e-12)
     still = np.column_stack([ROWS, np.full(len(ROWS), 4.0)])
-    for kind in ("mahalanobis", "kde", "directed"):
+    for kind in ("mahalanobis", "normal", "kde", "directed"):
         score = make_combination(kind, flat, [1, 0, 0, 0])
         np.testing.assert_allclose(score(moved), score(still), rtol=1e-10)
     for kind in COMBINATIONS:
@@ -135,7 +135,7 @@ def test_mahalanobis_is_the_shrunk_quadratic_form_of_standardised_rows():
 
 
 def test_inside_rows_have_the_distances_of_a_chi_squared_variable():
-    distances = make_combination("mahalanobis", table(4000, 2))(table(4000, 3))
+    distances = make_combination("normal", table(4000, 2))(table(4000, 3))
     assert np.median(distances) == pytest.approx(stats.chi2(3).median(), rel=0.1)
 
 
@@ -149,7 +149,7 @@ def test_the_kernel_density_is_the_mean_of_gaussians_on_whitened_rows():
 
 
 def test_the_directed_score_is_a_soft_maximum_of_normal_scores():
-    distance = make_combination("mahalanobis", INSIDE)
+    distance = make_combination("normal", INSIDE)
     evidence = lambda rows: np.column_stack([rows[:, 0], -rows[:, 1], np.sqrt(distance(rows))])
     normal = NormalScores(evidence(INSIDE))
     expected = np.log(np.exp(normal(evidence(ROWS))).sum(axis=1))
@@ -200,7 +200,7 @@ def test_numbers_that_are_not_finite_are_foreign_and_do_no_harm(kind, value, col
 
 
 def test_what_cannot_be_joined_is_refused():
-    with pytest.raises(InputError, match="combine must be one of 'mahalanobis', 'copod', 'kde', 'directed'; got 'sum'"):
+    with pytest.raises(InputError, match="combine must be one of 'mahalanobis', 'normal', 'copod', 'kde', 'directed'; got 'sum'"):
         make_combination("sum", INSIDE)
     with pytest.raises(InputError, match=r"at least 2 rows; got \(1, 3\)"):
         make_combination("kde", INSIDE[:1])

@@ -24,6 +24,18 @@ TRAIN, TEST = stand_in.smooth_images(60, 1), stand_in.smooth_images(7, 2)
 MODEL = stand_in.PrecisionModel(TRAIN)
 
 
+def naive_variation(picture: np.ndarray) -> float:
+    """Neighbour by neighbour."""
+    height, across = picture.shape
+    return sum(
+        abs(float(picture[i, j]) - float(picture[i + di, j + dj]))
+        for i in range(height)
+        for j in range(across)
+        for di, dj in ((0, 1), (1, 0))
+        if i + di < height and j + dj < across
+    )
+
+
 def naive(model, image: np.ndarray) -> dict[str, float]:
     """One image, pixel by pixel, with SciPy's densities."""
     (loc,), (scale,) = (part.astype(float) for part in model.encode(image[None]))
@@ -35,14 +47,8 @@ def naive(model, image: np.ndarray) -> dict[str, float]:
         np.prod([stats.norm.pdf(loc[i], m[i], s[i]) for i in range(len(loc))])
         for m, s in zip(model.codes_.loc.double().numpy(), model.codes_.scale.double().numpy(), strict=True)
     ]
-    height, across = image.shape
-    variation = sum(
-        abs(float(image[i, j]) - float(image[i + di, j + dj])) / 255.0
-        for i in range(height)
-        for j in range(across)
-        for di, dj in ((0, 1), (1, 0))
-        if i + di < height and j + dj < across
-    )
+    pictures = image / 255.0, mean.reshape(image.shape), (x - mean).reshape(image.shape)
+    variation, of_mean, of_residual = map(naive_variation, pictures)
     variances = [width[p] ** 2 * df[p] / (df[p] - 2) for p in range(len(x))]
     excess = [width[p] ** 2 * 2 / (df[p] - 2) for p in range(len(x))]
     residual = sum((x[p] - mean[p]) ** 2 for p in range(len(x))) ** 0.5
@@ -56,6 +62,8 @@ def naive(model, image: np.ndarray) -> dict[str, float]:
         "log_code_spread": sum(np.log(s) for s in scale),
         "surprise": sum(np.log(1 + (x[p] - mean[p]) ** 2 / width[p] ** 2) for p in range(len(x))),
         "total_variation": variation,
+        "mean_variation": of_mean,
+        "residual_variation": of_residual,
         "log_likelihood": sum(stats.t.logpdf(x[p], df[p], mean[p], width[p]) for p in range(len(x))),
         "code_divergence": sum(0.5 * (m**2 + s**2 - 1) - np.log(s) for m, s in zip(loc, scale, strict=True)),
         "code_density": np.log(np.mean(codes)),

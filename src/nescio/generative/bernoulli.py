@@ -12,10 +12,11 @@ from torch import Tensor
 from nescio._validation import check_integer, check_positive
 from nescio.generative.base import ImageModel, Learned
 from nescio.generative.core import Decoded
-from nescio.generative.dissipative import POOL, PSEUDO_SHARE, place_codes
+from nescio.generative.dissipative import POOL, PSEUDO_SHARE
 from nescio.generative.phases import CHUNK, fit_entropy
+from nescio.generative.placement import place_codes
 from nescio.objectives.vae import reconstruction_entropy
-from nescio.pseudo_inputs import Placement
+from nescio.pseudo_inputs import CodeDescent, Placement
 
 __all__ = ["BernoulliVAE"]
 
@@ -50,7 +51,7 @@ class BernoulliVAE(ImageModel):
         n_latents: int = 10,
         entropy: bool = False,
         pseudo_weight: float = 1.0,
-        placement: Placement | None = None,
+        placement: Placement | CodeDescent | None = None,
         n_pseudo_inputs: int | str = "auto",
         annealed: bool = False,
         encoder: str | Callable[..., Any] = "auto",

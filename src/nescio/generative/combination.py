@@ -20,7 +20,7 @@ __all__ = ["COMBINATIONS", "Copod", "Directed", "Mahalanobis", "NormalScores", "
 
 Score = Callable[[np.ndarray], np.ndarray]
 
-COMBINATIONS = ("mahalanobis", "copod", "kde", "directed")
+COMBINATIONS = ("mahalanobis", "normal", "copod", "kde", "directed")
 HUGE = 1e30  # stands for infinity; its square is still a number
 QUANTILES = np.linspace(0.005, 0.995, 199)  # one in a hundred inside rows lies beyond the outermost
 FURTHEST = 4.0  # normal scores of inside rows beyond it, one in 16,000, would outweigh all others in a covariance
@@ -64,13 +64,15 @@ class _Column:
 class Mahalanobis:
     r"""Squared distance :math:`(s - \bar s)^\top \Sigma^{-1} (s - \bar s)` of standardised rows.
 
-    The covariance is shrunk, by an amount estimated from the table.  Source: ledoit2004.
+    The covariance is shrunk, by an amount estimated from the table; a column without spread is left out.
+
+    Source: ledoit2004.
     """
 
     def __init__(self, table: np.ndarray) -> None:
-        values = _finite(table)
+        values = _within(table)
         spread = values.std(axis=0)
-        self._centre, self._spread = values.mean(axis=0), np.where(spread > 0.0, spread, 1.0)
+        self._centre, self._spread = values.mean(axis=0), np.where(spread > 0.0, spread, np.inf)
         self._covariance = LedoitWolf().fit((values - self._centre) / self._spread)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
@@ -147,7 +149,7 @@ class Directed:
 
     def __init__(self, table: np.ndarray, directions: Sequence[int]) -> None:
         self._directions = np.asarray(directions, dtype=np.float64)
-        self._distance = make_combination("mahalanobis", table)
+        self._distance = make_combination("normal", table)
         self._normal = NormalScores(self._evidence(table))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
@@ -164,20 +166,28 @@ class Directed:
 def make_combination(kind: str, table: np.ndarray, directions: Sequence[int] | None = None) -> Score:
     """The score named ``kind`` of rows, from an inside ``table (N, K)``.
 
-    ``"mahalanobis"`` and ``"kde"`` see normal scores, and learn from those within four standard deviations;
-    ``"copod"`` sees ranks alone; ``"directed"`` takes ``directions (K,)``, 1, -1 or, where there is none, 0.
+    ``"mahalanobis"`` is the distance of the columns as they are; ``"normal"`` that of their normal scores, which ``"kde"``
+    sees too, both learning from those within four standard deviations; ``"copod"`` sees ranks alone; ``"directed"`` takes ``directions (K,)``, 1, -1 or, where there is none, 0.
     """
     check_one_of("combine", kind, COMBINATIONS)
     if table.ndim != 2 or len(table) < 2 or not table.shape[1]:
         raise InputError(f"table must have the shape (N, K) with at least 2 rows; got {table.shape}.")
-    if kind == "copod":
-        return Copod(table)
+    if kind in ("mahalanobis", "copod"):
+        return Mahalanobis(table) if kind == "mahalanobis" else Copod(table)
     if kind == "directed":
         return Directed(table, [0] * table.shape[1] if directions is None else directions)
     normal = NormalScores(table)
     learned = np.clip(normal(table), -FURTHEST, FURTHEST)
-    score: Score = Mahalanobis(learned) if kind == "mahalanobis" else WhitenedDensity(learned)
+    score: Score = Mahalanobis(learned) if kind == "normal" else WhitenedDensity(learned)
     return lambda rows: score(normal(rows))
+
+
+def _within(table: np.ndarray) -> np.ndarray:
+    """The table with what is not finite at the ends of what is: a few such rows must not be all that is learned."""
+    there = np.isfinite(table)
+    ends = [extreme(np.where(there, table, other), axis=0) for extreme, other in ((np.min, np.inf), (np.max, -np.inf))]
+    low, high = (np.where(np.isfinite(end), end, 0.0) for end in ends)
+    return np.clip(_finite(table), low, high)
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -24,15 +24,10 @@ __all__ = ["NOVELTY", "REFITS", "SCORES", "NoveltyDetector", "detection_metrics"
 SEVEN = ("residual", "spread", "code_norm", "code_spread", "surprise", "log_spread", "total_variation")
 """The statistics that ``mahalanobis`` and ``copod`` are made of."""
 
-NOVELTY = (
-    *("log_residual", "log_spread", "surprise", "log_likelihood", "log_total_variance"),  # of the decoder
-    *("knowledge", "log_epistemic_variance"),  # of its posterior over the precision
-    *("code_norm", "log_code_spread", "code_density", "knn_latents"),  # of the code
-    *("total_variation", "knn_pixels"),  # of the image
-)
+NOVELTY = (*SEVEN, "mean_variation", "residual_variation", "knn_latents", "knn_pixels")
 """What ``novelty`` is made of, as far as a model has it; a further statistic is one more word."""
 
-DIRECTIONS = {"log_residual": 1, "log_likelihood": -1, "code_density": -1, "knn_latents": 1, "knn_pixels": 1}
+DIRECTIONS = {"residual": 1, "knn_latents": 1, "knn_pixels": 1}
 """Columns of which it is known which end is foreign, for ``combine="directed"``: 1 for large values, -1 for small."""
 
 REFITS = ("none", "per-image", "transductive")
@@ -59,8 +54,9 @@ class NoveltyDetector:
     Parameters
     ----------
     combine
-        How ``novelty`` is made of its columns: ``"mahalanobis"`` or ``"kde"`` of their normal scores, ``"copod"``, or
-        ``"directed"``, where columns of known direction and the Mahalanobis distance are joined by a soft maximum.
+        How ``novelty`` is made of its columns: ``"mahalanobis"`` of the columns as they are, ``"normal"`` or ``"kde"`` of
+        their normal scores, ``"copod"``, or ``"directed"``, where columns of known direction and the Mahalanobis distance
+        are joined by a soft maximum.
     columns
         Statistics to make it of, ``"knn_latents"`` and ``"knn_pixels"`` among them; None takes those of ``NOVELTY``
         that there are.

@@ -10,20 +10,21 @@ import torch
 from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
-from nescio._random import child_seed, generators
-from nescio._validation import InputError, check_integer, check_one_of, check_positive
+from nescio._random import child_seed
+from nescio._validation import check_integer, check_one_of, check_positive
 from nescio.distributions import Gamma
 from nescio.generative.base import Learned
 from nescio.generative.core import Decoded, PrecisionDecoder
 from nescio.generative.phases import fit_precision
+from nescio.generative.placement import drawn_codes, place_codes
 from nescio.generative.priors import CodePrior
 from nescio.generative.residuals import pixel_variance
 from nescio.generative.v3ae import PrecisionVAE
 from nescio.networks import Anchor
 from nescio.objectives import prior_from_level
-from nescio.pseudo_inputs import MultiScale, Placement, Rejected
+from nescio.pseudo_inputs import CodeDescent, Placement
 
-__all__ = ["DissipativeVAE", "latent_anchor", "place_codes"]
+__all__ = ["DissipativeVAE", "latent_anchor"]
 
 POOL = 20_000
 CENTRES = 1_024
@@ -33,27 +34,6 @@ MARGIN = 1.1  # times the distance from the centres that one code of the data in
 WIDTH = 1.25  # and is complete at this many times as far
 DIRECTIONS = 1_024  # in which it is seen to that the anchor is complete in time
 PSEUDO_SHARE = 0.5  # of a batch: a pseudo-input costs as much as an image
-DEFAULT_PLACEMENT = Rejected(MultiScale(1.5, 8.0))
-
-
-def place_codes(learned: Learned, placement: Placement | None, count: int) -> Tensor:
-    """Pseudo-inputs ``(K, L)`` away from codes drawn for the training images."""
-    points = drawn_codes(learned)
-    chosen = placement if placement is not None else DEFAULT_PLACEMENT
-    placed = chosen(points, count, generators(learned.seed, "pseudo-inputs", 1))
-    if placed.shape[0] != 1 or placed.shape[2] != points.shape[1] or not bool(torch.isfinite(placed).all()):
-        raise InputError(
-            f"placement must return finite points of shape (1, {count}, {points.shape[1]}); it returned "
-            f"{tuple(placed.shape)}."
-        )
-    return placed[0].to(points)
-
-
-def drawn_codes(learned: Learned) -> Tensor:
-    """One code drawn for each training image, ``(N, L)``."""
-    loc, scale = learned.codes
-    noise = torch.Generator().manual_seed(child_seed(learned.seed, "drawn codes"))
-    return loc + scale * torch.randn(loc.shape, generator=noise).to(loc)
 
 
 def latent_anchor(learned: Learned) -> Anchor:
@@ -89,7 +69,8 @@ class DissipativeVAE(PrecisionVAE):
 
     Deviation: two priors instead of one, pseudo-inputs at several distances instead of a descent of the aggregate
     posterior, the anchor, and no batch normalisation in the networks of the posterior. ``outside_prior="inside"``,
-    ``placement=MixtureDescent(...)``, ``anchor=False`` and ``batch_norm=True`` give the authors' form.
+    ``placement=CodeDescent()``, ``anchor=False``, ``batch_norm=True``, ``head="concentration_rate"`` and ``kl_weight=1.0``
+    give the authors' form.
 
     Parameters
     ----------
@@ -105,7 +86,8 @@ class DissipativeVAE(PrecisionVAE):
         Whether the posterior becomes the outside prior, by construction, where no code of the data comes.
     placement
         Where to put pseudo-inputs, a placement of ``nescio.pseudo_inputs`` or a function with the same signature; it is
-        given codes instead of rows.
+        given codes instead of rows. ``None``: noise of several widths around codes, kept off the data;
+        ``CodeDescent()``: the paper's.
     n_pseudo_inputs
         How many; ``"auto"``: 20,000.
     pseudo_weight
@@ -126,15 +108,15 @@ class DissipativeVAE(PrecisionVAE):
         outside_prior: str = "constant",
         outside_shape: float = 3.0,
         anchor: bool = True,
-        placement: Placement | None = None,
+        placement: Placement | CodeDescent | None = None,
         n_pseudo_inputs: int | str = "auto",
         pseudo_weight: float = 0.1,
         prior: str | tuple[float, float] = "weak",
         shape: float = 2.0,
-        kl_weight: float = 1.0,
-        head: str = "concentration_rate",
+        kl_weight: float = 0.2,
+        head: str = "variance_shape",
         smallest_rate: float = 1e-7,
-        smallest_excess: float = 1e-4,
+        smallest_excess: float | str = "auto",
         batch_norm: bool = False,
         likelihood: str = "gaussian",
         annealed: bool = False,

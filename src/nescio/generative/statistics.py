@@ -77,7 +77,7 @@ def image_statistics(model: LatentModel, images: Any, *, chunk: int = 1000) -> d
     code_norm          :math:`\|\mu_z\|`
     code_spread        :math:`\|\sigma_z\|`, and ``log_code_spread``, the sum of its logarithms
     surprise           :math:`\sum_p \log(1 + (x_p - \hat x_p)^2 / \sigma_p^2)`
-    total_variation    of the image alone
+    total_variation    of the image, ``mean_variation``, that of the mean image, and ``residual_variation``
     log_likelihood     of the image, given the mean of its code
     code_divergence    KL of its code's posterior from the standard Gaussian
     code_density       log-density of the mean code among those of training images
@@ -100,7 +100,8 @@ def _statistics(model: LatentModel, images: Tensor) -> dict[str, np.ndarray]:
     code_loc, code_scale = model.encode(images)
     loc, scale = torch.as_tensor(code_loc).double(), torch.as_tensor(code_scale).double()
     decoder, pixels = model.decode(code_loc), model.pixels(images)
-    error, spread = (pixels - _centre(decoder)).double(), _spread(decoder).double()
+    centre, spread = _centre(decoder).double(), _spread(decoder).double()
+    error = pixels.double() - centre
     residual = torch.linalg.vector_norm(error, dim=1)
     total = decoder.variance.double().mean(1)
     columns = {
@@ -113,6 +114,8 @@ def _statistics(model: LatentModel, images: Tensor) -> dict[str, np.ndarray]:
         "log_code_spread": scale.log().sum(1),
         "surprise": torch.log1p((error / spread).square()).sum(1),
         "total_variation": total_variation(images),
+        "mean_variation": variation(centre.view(images.shape)),
+        "residual_variation": variation(error.view(images.shape)),
         "log_likelihood": decoder.log_prob(pixels).double().sum(1),
         "code_divergence": latent_kl(loc, scale),
         "code_density": model.codes_.log_prob(loc.to(model.codes_.loc.device)).cpu(),
@@ -139,7 +142,11 @@ def _spread(decoder: Distribution) -> Tensor:
 
 def total_variation(images: Tensor) -> Tensor:
     """Sum of absolute differences of neighbouring pixels, ``(N, C, H, W)`` to ``(N,)``; grey values from 0 to 1."""
-    pixels = as_pixels(images).double()
+    return variation(as_pixels(images).double())
+
+
+def variation(pixels: Tensor) -> Tensor:
+    """Sum of absolute differences of neighbours, ``(N, C, H, W)`` to ``(N,)``."""
     return pixels.diff(dim=2).abs().sum((1, 2, 3)) + pixels.diff(dim=3).abs().sum((1, 2, 3))
 
 

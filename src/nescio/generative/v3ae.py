@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from nescio.networks.heads import ConcentrationRateHead, VarianceShapeHead
 __all__ = ["PrecisionVAE", "VariationalVarianceVAE"]
 
 REFERENCE = 10_000  # codes that centroids are taken from
+AUTHORS_EXCESS = 1e-4  # of a shape over 1, in the authors' runs on images
 
 
 class PrecisionVAE(ImageModel):
@@ -38,7 +40,8 @@ class PrecisionVAE(ImageModel):
         check_positive("shape", self.shape, above=1.0, why="for a finite predictive variance")
         check_positive("kl_weight", self.kl_weight)
         check_positive("smallest_rate", self.smallest_rate)
-        check_positive("smallest_excess", self.smallest_excess)
+        if self.smallest_excess != "auto":
+            check_positive("smallest_excess", self.smallest_excess)
         check_integer("epochs", self.epochs, least=1)
         check_integer("precision_epochs", self.precision_epochs, least=1)
         self._check_outside()
@@ -58,9 +61,11 @@ class PrecisionVAE(ImageModel):
         return int(self.epochs), int(self.precision_epochs)
 
     def _head(self) -> Head:
-        if self.head == "variance_shape":
-            return VarianceShapeHead()
-        return ConcentrationRateHead(float(self.smallest_rate), float(self.smallest_excess))
+        if self.head == "concentration_rate":
+            excess = AUTHORS_EXCESS if self.smallest_excess == "auto" else float(self.smallest_excess)
+            return ConcentrationRateHead(float(self.smallest_rate), excess)
+        head = VarianceShapeHead(smallest_rate=float(self.smallest_rate))
+        return head if self.smallest_excess == "auto" else replace(head, smallest_excess=float(self.smallest_excess))
 
     def _second_phase(self, learned: Learned) -> Decoded:
         device, shape = learned.course.device, tuple(learned.images.shape[1:])
@@ -124,10 +129,12 @@ class VariationalVarianceVAE(PrecisionVAE):
     shape
         Shape of the priors that are set by a level.
     kl_weight
-        Weight of the divergence from the prior.
+        Weight of the divergence from the prior. The bound has 1; a smaller one lets the posterior be surer of its
+        precision, so that tails are lighter: inside the data that gains likelihood and loses no samples.
     head
-        ``"concentration_rate"``, the paper's, with floors ``smallest_rate`` and ``smallest_excess`` (the authors'), or
-        ``"variance_shape"``.
+        ``"variance_shape"``, which keeps the variance finite, or ``"concentration_rate"``, the paper's.
+    smallest_rate, smallest_excess
+        Floors of the rate, and of the shape over 1; ``"auto"``: 0.25, and the authors' 1e-4 with their head.
     batch_norm
         Whether the networks of the posterior have batch normalisation, as the authors' have. Off by default: data and
         pseudo-inputs would share its statistics, and the level outside is then lost.
@@ -143,10 +150,10 @@ class VariationalVarianceVAE(PrecisionVAE):
         n_latents: int = 10,
         prior: str | tuple[float, float] = "weak",
         shape: float = 2.0,
-        kl_weight: float = 1.0,
-        head: str = "concentration_rate",
+        kl_weight: float = 0.2,
+        head: str = "variance_shape",
         smallest_rate: float = 1e-7,
-        smallest_excess: float = 1e-4,
+        smallest_excess: float | str = "auto",
         batch_norm: bool = False,
         likelihood: str = "gaussian",
         annealed: bool = False,

@@ -65,17 +65,19 @@ class VarianceShapeHead:
     :math:`\alpha = 1`, so a posterior can run to an infinite variance at hardly any cost; here the variance is an
     output of its own and :math:`\alpha - 1` is bounded from below, so that variance is always finite.
     The logarithm of the variance stays within 30 of zero, beyond any level that standardised targets have.
+    ``smallest_rate`` is added to :math:`\beta`.
     """
 
     smallest_excess: float = 0.25
     largest_log_variance: float = 30.0
+    smallest_rate: float = 0.0  # images have pixels without noise, whose density would have no bound
 
     def __call__(self, raw: Tensor) -> Gamma:
         """The posterior q(precision | x), ``(M, B, P)``."""
         bound = self.largest_log_variance
         variance = torch.exp(bound * torch.tanh(raw[:, 0] / bound))
         excess = self.smallest_excess + softplus(raw[:, 1])
-        return Gamma(1.0 + excess, variance * excess)
+        return Gamma(1.0 + excess, variance * excess + self.smallest_rate)
 
     def raw(self, variance: Tensor, concentration: Tensor) -> tuple[Tensor, Tensor]:
         """The raw values that give this variance and concentration."""

@@ -12,6 +12,7 @@ import torch
 
 from nescio._fields import Fields, is_text
 from nescio._validation import InputError
+from nescio.pseudo_inputs.codes import CodeDescent
 from nescio.pseudo_inputs.descent import MixtureDescent
 from nescio.pseudo_inputs.level_set import LevelSet
 from nescio.pseudo_inputs.noise import FarNoise, GaussianNoise, MultiScale
@@ -24,6 +25,7 @@ PLACEMENTS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         BruteForce,
+        CodeDescent,
         FarNoise,
         GaussianNoise,
         LevelSet,
