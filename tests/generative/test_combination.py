@@ -200,7 +200,9 @@ def test_numbers_that_are_not_finite_are_foreign_and_do_no_harm(kind, value, col
 
 
 def test_what_cannot_be_joined_is_refused():
-    with pytest.raises(InputError, match="combine must be one of 'mahalanobis', 'normal', 'copod', 'kde', 'directed'; got 'sum'"):
+    with pytest.raises(
+        InputError, match="combine must be one of 'mahalanobis', 'normal', 'copod', 'kde', 'directed'; got 'sum'"
+    ):
         make_combination("sum", INSIDE)
     with pytest.raises(InputError, match=r"at least 2 rows; got \(1, 3\)"):
         make_combination("kde", INSIDE[:1])

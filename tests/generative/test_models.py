@@ -302,7 +302,8 @@ def test_fitting_the_encoder_anew_moves_nothing_else(fitted):
         ({"outside": "far"}, "outside must be one of 'pixels'; got 'far'"),
         ({"outside": -1.0}, "outside must be"),
         ({"prior": "strong"}, "prior must be one of 'weak'"),
-        ({"prior": (2.0, 0.0)}, r"prior must be a name or two positive numbers \(shape, rate\)"),
+        ({"prior": (2.0, 0.0)}, r"prior must be a name, two positive numbers \(shape, rate\)"),
+        ({"prior": ("near", 2.0, 1.0)}, "prior must be a name, two positive numbers"),
         ({"pseudo_weight": 0.0}, "pseudo_weight must be"),
         (
             {"outside_shape": 1.0},

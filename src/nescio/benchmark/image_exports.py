@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nescio.benchmark.exports import DIGITS, run_number, write_export
+from nescio.benchmark.image_runs import PRESETS
 from nescio.benchmark.store import Record, Store
 
 __all__ = ["export_detection", "export_images"]
@@ -48,14 +49,14 @@ def export_detection(store: Store, path: Path) -> int:
 
 
 def _preset(record: Record) -> str:
-    return "quick" if record.protocol.endswith("-quick") else "sound"
+    return record.protocol.partition("-")[2] or "sound"
 
 
 def _export(store: Store, path: Path, protocol: str, row: Callable[[Record], dict[str, object]]) -> int:
     runs: dict[tuple[str, ...], int] = {}
     rows = [
         {**row(record), "value": f"{record.value:.{DIGITS}g}", "provenance": run_number(record, runs)}
-        for name in (protocol, f"{protocol}-quick")
+        for name in (protocol, *(f"{protocol}-{preset}" for preset in PRESETS))
         for record in store.records(name)
         if record.metric != "seconds"
     ]

@@ -1,7 +1,8 @@
 """The comparisons on images: what to run, and one seed of it in one worker.
 
-In the store ``bench images`` has the protocol ``images`` and ``bench detect`` the protocol ``detection``, both with
-``-quick`` behind it for the small preset; the split is the length of a code, ``latent-10``, and the trial is the seed.
+In the store ``bench images`` has the protocol ``images`` and ``bench detect`` the protocol ``detection``, with
+``-paper`` behind it for what the authors ran, ``-tf32`` for coarser products, ``-quick`` for the small preset; the
+split is the length of a code, ``latent-10``, and the trial is the seed.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 
 import numpy as np
 import torch
 
 from nescio._validation import InputError, check_integer, join_names
-from nescio.benchmark.image_methods import IMAGE_METHODS, QUICK_IMAGES, make_image_method
+from nescio.benchmark.image_methods import IMAGE_METHODS, PAPER_IMAGE_METHODS, QUICK_IMAGES, make_image_method
 from nescio.benchmark.plan import Stack, Task
 from nescio.benchmark.stack import Outcome, error_words
 from nescio.benchmark.store import Failure, Measurement
@@ -26,10 +28,11 @@ from nescio.generative.base import ImageModel
 from nescio.generative.detection import REFITS, detection_metrics, refit_scores
 from nescio.generative.measures import image_measures, ray_variances
 
-__all__ = ["FOREIGN", "check_refits", "image_plan", "run_detection", "run_images"]
+__all__ = ["FOREIGN", "PRESETS", "check_refits", "image_plan", "run_detection", "run_images"]
 
 FOREIGN = ("mnist", "kmnist_2018", "notmnist", "omniglot_small", *FOREIGN_TRANSFORMS)
 """What is held against FashionMNIST, as far as it is at hand."""
+PRESETS = ("paper", "tf32", "quick")
 TWICE = 2.0  # radii of the data: where the promise of the level is looked at
 WARM_UP = 1_024  # images of a first fit that is not timed: a device takes seconds to wake
 REFITTED = 500  # images of each kind whose codes are fitted anew: it costs a hundred passes
@@ -44,22 +47,27 @@ def image_plan(
     latents: Sequence[int],
     seeds: int,
     *,
-    quick: bool = False,
+    first_seed: int = 0,
+    preset: str = "",
 ) -> list[Stack]:
-    """One stack for each data set, length of a code and seed: all methods together, so that they can be compared."""
+    """One stack for each data set, length of a code and seed: all methods together, so that they can be compared.
+
+    ``preset`` is one of ``PRESETS`` or empty.
+    """
     check_integer("seeds", seeds, least=1)
+    known = PAPER_IMAGE_METHODS if preset == "paper" else IMAGE_METHODS
     for name in methods:
-        if name not in IMAGE_METHODS:
-            raise InputError(f"methods must be among {join_names(IMAGE_METHODS, 10)}; got '{name}'.")
+        if name not in known:
+            raise InputError(f"methods must be among {join_names(known, 10)}; got '{name}'.")
     for name in datasets:
         if name not in image_names():
             load_images(name)  # says what is missing
-    protocol = f"{protocol}-quick" if quick else protocol
+    protocol = f"{protocol}-{preset}" if preset else protocol
     return [
         Stack(tuple(Task(protocol, dataset, f"latent-{latent}", method, seed) for method in methods))
         for dataset in datasets
         for latent in latents
-        for seed in range(seeds)
+        for seed in range(first_seed, first_seed + seeds)
     ]
 
 
@@ -81,23 +89,40 @@ def _wake() -> None:
             make_image_method(method, n_latents=2, seed=0, quick=True).fit(images)
 
 
+@contextmanager
+def _products(coarse: bool) -> Iterator[None]:
+    """Matrix products with ten bits of mantissa (TF32) where the device has them, and as before afterwards."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if coarse else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def _fitted(task: Task) -> tuple[ImageModel, ImageData, float]:
     """The model of a task, the data it was fitted to, and the seconds that took."""
     quick = task.protocol.endswith("-quick")
     data = _data(task.dataset, quick)
     model = make_image_method(
-        task.method, n_latents=int(task.kind.removeprefix("latent-")), seed=task.trial, quick=quick
+        task.method,
+        n_latents=int(task.kind.removeprefix("latent-")),
+        seed=task.trial,
+        protocol="paper" if task.protocol.endswith("-paper") else "sound",
+        detection=task.protocol.startswith("detection"),
+        quick=quick,
     )
-    _wake()
-    began = time.perf_counter()
-    model.fit(data.train)
-    return model, data, time.perf_counter() - began
+    with _products(task.protocol.endswith("-tf32")):
+        _wake()
+        began = time.perf_counter()
+        model.fit(data.train)
+        return model, data, time.perf_counter() - began
 
 
-def _each(stack: Stack, run: Callable[[Task, dict[str, float]], Values]) -> Outcome:
-    """Run the tasks one after the other; what one of them took may be of use to the next."""
+def _each(stack: Stack, run: Callable[[Task, dict[str, dict[str, float]]], Values]) -> Outcome:
+    """Run the tasks one after the other; what was found of one of them may be of use to the next."""
     outcome = Outcome([], [])
-    took: dict[str, float] = {}
+    took: dict[str, dict[str, float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for task in stack.tasks:
@@ -116,14 +141,16 @@ def run_images(stack: Stack) -> Outcome:
     return _each(stack, _measure)
 
 
-def _measure(task: Task, took: dict[str, float]) -> Values:
+def _measure(task: Task, before: dict[str, dict[str, float]]) -> Values:
     model, data, seconds = _fitted(task)
-    took[task.method] = seconds
     quick = task.protocol.endswith("-quick")
     values = image_measures(model, data.test, n_importance=5 if quick else IMPORTANCE, seed=task.trial)
     values["seconds_train"] = seconds
-    if task.method == "d-v3ae" and "v3ae" in took:
-        values["overhead_pseudo_inputs"] = seconds / took["v3ae"] - 1.0
+    before[task.method] = dict(values)
+    if task.method == "d-v3ae" and "v3ae" in before:
+        plain, pixels = before["v3ae"], data.test[0].size
+        values["overhead_pseudo_inputs"] = seconds / plain["seconds_train"] - 1.0
+        values["cost_per_pixel"] = (plain["log_likelihood_truncated"] - values["log_likelihood_truncated"]) / pixels
     rays = ray_variances(model, [TWICE], seed=task.trial)
     values |= {"ray_variance_mean": float(rays.mean()), "ray_variance_lowest": float(rays.min())}
     values["ray_variance_highest"] = float(rays.max())

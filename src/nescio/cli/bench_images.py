@@ -8,25 +8,38 @@ from typing import Annotated
 
 import typer
 
-from nescio.cli.bench import NAMES, bench, check_run, run, split_names
+from nescio._validation import InputError
+from nescio.cli.bench import NAMES, Protocol, bench, check_run, run, split_names
 
 __all__ = ["detect", "images"]
 
+Kind = Annotated[Protocol, typer.Option(help="What the authors ran, or what we stand behind.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A small preset: part of the images, a few epochs.")]
 Seeds = Annotated[int, typer.Option(help="How many models of each kind.")]
+First = Annotated[int, typer.Option(help="The first of them.", min=0)]
 Latent = Annotated[list[int] | None, typer.Option(help="Length of a code; may be given several times. Default: 10.")]
 Stored = Annotated[Path, typer.Option(help="File of the records; what is in it is not run again.")]
 Jobs = Annotated[int, typer.Option(help="Workers on this machine; one where there is one graphics card.")]
 Energy = Annotated[bool, typer.Option("--energy", help="Also tell energy and CO2 (extra: energy).")]
 
 
+def _preset(protocol: Protocol, quick: bool, tf32: bool) -> str:
+    chosen = [name for name, on in (("paper", protocol is Protocol.paper), ("tf32", tf32), ("quick", quick)) if on]
+    if len(chosen) > 1:
+        raise InputError("--protocol paper, --tf32 and --quick are presets of their own; give one of them.")
+    return chosen[0] if chosen else ""
+
+
 @bench.command()
 def images(
     data: Annotated[list[str], typer.Option(metavar=NAMES, help="Sets of images.")],
     store: Stored,
+    protocol: Kind = Protocol.sound,
     methods: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: all.")] = None,
     latent: Latent = None,
     seeds: Seeds = 5,
+    first_seed: First = 0,
+    tf32: Annotated[bool, typer.Option("--tf32", help="Matrix products with fewer bits, on devices that can.")] = False,
     quick: Quick = False,
     jobs: Jobs = 1,
     csv: Annotated[Path | None, typer.Option(help="Also write all records of images to this file.")] = None,
@@ -34,13 +47,13 @@ def images(
 ) -> None:
     """Fit models of images and measure likelihoods, samples and the variance away from the data."""
     from nescio.benchmark.image_exports import export_images
-    from nescio.benchmark.image_methods import IMAGE_METHODS
+    from nescio.benchmark.image_methods import IMAGE_METHODS, PAPER_IMAGE_METHODS
     from nescio.benchmark.image_runs import image_plan, run_images
 
     check_run(store, csv, jobs)
-    plan = image_plan(
-        "images", split_names(data), split_names(methods) or IMAGE_METHODS, latent or [10], seeds, quick=quick
-    )
+    preset = _preset(protocol, quick, tf32)
+    chosen = split_names(methods) or (PAPER_IMAGE_METHODS if preset == "paper" else IMAGE_METHODS)
+    plan = image_plan("images", split_names(data), chosen, latent or [10], seeds, first_seed=first_seed, preset=preset)
     run(plan, store, csv, export_images, energy=energy, jobs=jobs, execute=run_images)
 
 
@@ -51,9 +64,11 @@ def detect(
     outside: Annotated[
         list[str] | None, typer.Option("--out", metavar=NAMES, help="Foreign sets. Default: those of FashionMNIST.")
     ] = None,
+    protocol: Kind = Protocol.sound,
     methods: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: d-v3ae.")] = None,
     latent: Latent = None,
     seeds: Seeds = 3,
+    first_seed: First = 0,
     refit: Annotated[
         list[str] | None, typer.Option(metavar=NAMES, help="none, per-image, transductive. Default: none.")
     ] = None,
@@ -71,6 +86,7 @@ def detect(
         run_detection, outside=split_names(outside) or FOREIGN, refits=check_refits(split_names(refit) or ["none"])
     )
     plan = image_plan(
-        "detection", split_names(inside), split_names(methods) or ["d-v3ae"], latent or [10], seeds, quick=quick
-    )
+        "detection", split_names(inside), split_names(methods) or ["d-v3ae"], latent or [10], seeds,
+        first_seed=first_seed, preset=_preset(protocol, quick, False),
+    )  # fmt: skip
     run(plan, store, csv, export_detection, energy=energy, jobs=jobs, execute=execute)

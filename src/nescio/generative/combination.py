@@ -166,8 +166,9 @@ class Directed:
 def make_combination(kind: str, table: np.ndarray, directions: Sequence[int] | None = None) -> Score:
     """The score named ``kind`` of rows, from an inside ``table (N, K)``.
 
-    ``"mahalanobis"`` is the distance of the columns as they are; ``"normal"`` that of their normal scores, which ``"kde"``
-    sees too, both learning from those within four standard deviations; ``"copod"`` sees ranks alone; ``"directed"`` takes ``directions (K,)``, 1, -1 or, where there is none, 0.
+    ``"mahalanobis"`` is the distance of the columns as they are; ``"normal"`` that of their normal scores, which
+    ``"kde"`` sees too, both learning from those within four standard deviations; ``"copod"`` sees ranks alone;
+    ``"directed"`` takes ``directions (K,)``, 1, -1 or, where there is none, 0.
     """
     check_one_of("combine", kind, COMBINATIONS)
     if table.ndim != 2 or len(table) < 2 or not table.shape[1]:

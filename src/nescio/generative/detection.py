@@ -54,9 +54,9 @@ class NoveltyDetector:
     Parameters
     ----------
     combine
-        How ``novelty`` is made of its columns: ``"mahalanobis"`` of the columns as they are, ``"normal"`` or ``"kde"`` of
-        their normal scores, ``"copod"``, or ``"directed"``, where columns of known direction and the Mahalanobis distance
-        are joined by a soft maximum.
+        How ``novelty`` is made of its columns: ``"mahalanobis"`` of the columns as they are, ``"normal"`` or ``"kde"``
+        of their normal scores, ``"copod"``, or ``"directed"``, where columns of known direction and the Mahalanobis
+        distance are joined by a soft maximum.
     columns
         Statistics to make it of, ``"knn_latents"`` and ``"knn_pixels"`` among them; None takes those of ``NOVELTY``
         that there are.

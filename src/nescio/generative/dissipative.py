@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.cluster import kmeans_plusplus
-from torch import Tensor
 
 from nescio._random import child_seed
 from nescio._validation import check_integer, check_one_of, check_positive
@@ -69,8 +68,8 @@ class DissipativeVAE(PrecisionVAE):
 
     Deviation: two priors instead of one, pseudo-inputs at several distances instead of a descent of the aggregate
     posterior, the anchor, and no batch normalisation in the networks of the posterior. ``outside_prior="inside"``,
-    ``placement=CodeDescent()``, ``anchor=False``, ``batch_norm=True``, ``head="concentration_rate"`` and ``kl_weight=1.0``
-    give the authors' form.
+    ``placement=CodeDescent()``, ``anchor=False``, ``batch_norm=True``, ``head="concentration_rate"`` and
+    ``kl_weight=1.0`` give the authors' form.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ class DissipativeVAE(PrecisionVAE):
         placement: Placement | CodeDescent | None = None,
         n_pseudo_inputs: int | str = "auto",
         pseudo_weight: float = 0.1,
-        prior: str | tuple[float, float] = "weak",
+        prior: str | tuple[Any, ...] = "weak",
         shape: float = 2.0,
         kl_weight: float = 0.2,
         head: str = "variance_shape",

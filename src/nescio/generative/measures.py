@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ __all__ = ["image_measures", "ray_variances"]
 
 PART = 1_000  # images whose pixels are measured at once
 DIRECTIONS = 64
+THREADS = 4
 
 
 def image_measures(model: Any, images: Any, *, n_importance: int = 0, seed: int = 0) -> dict[str, float]:
@@ -38,12 +41,19 @@ def image_measures(model: Any, images: Any, *, n_importance: int = 0, seed: int 
     noise = torch.Generator().manual_seed(child_seed(seed, "codes of images"))
     z = loc + scale * torch.randn(loc.shape, generator=noise)
     divergence = latent_kl(loc.double(), scale.double())
-    sums: dict[str, float] = {}
-    with seeded_scope(child_seed(seed, "pixels"), torch.device("cpu")):
+    parts: list[dict[str, float]] = []
+    masses = []
+    with (
+        seeded_scope(child_seed(seed, "pixels"), torch.device("cpu")),
+        ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as pool,  # SciPy's part is long, and lets others run
+    ):
         for start in range(0, len(x), PART):
             part, found = x[start : start + PART], model.decode(z[start : start + PART].numpy())
-            for name, value in _pixel_sums(found, part).items():
-                sums[name] = sums.get(name, 0.0) + value
+            parts.append(_pixel_sums(found, part))
+            if isinstance(found, StudentT):
+                masses.append(pool.submit(_mass_sums, found, part))
+        parts += [mass.result() for mass in masses]
+    sums = {name: sum(part.get(name, 0.0) for part in parts) for name in dict.fromkeys(n for p in parts for n in p)}
     count, pixels = x.shape
     result = {"elbo": (sums["log_prob"] - float(divergence.sum())) / count,
               "log_likelihood_expected": sums["log_prob"] / count}  # fmt: skip
@@ -60,17 +70,20 @@ def image_measures(model: Any, images: Any, *, n_importance: int = 0, seed: int 
 
 def _pixel_sums(found: Any, x: Tensor) -> dict[str, float]:
     residual = (x - found.mean).double().square()
-    sums = {
+    return {
         "log_prob": float(found.log_prob(x).double().sum()),
         "mean": float(residual.sum()),
         "sample": float((x - found.sample()).double().square().sum()),
         "variance": float((found.variance.double() - residual).square().sum()),
     }
-    if isinstance(found, StudentT):
-        double = StudentT(found.df.double(), found.loc.double(), found.scale.double())
-        sums["truncated"] = float(truncated_log_prob(double, x.double()).sum())
-        sums["discretised"] = float(discretised_log_prob(double, x).sum())
-    return sums
+
+
+def _mass_sums(found: StudentT, x: Tensor) -> dict[str, float]:
+    double = StudentT(found.df.double(), found.loc.double(), found.scale.double())
+    return {
+        "truncated": float(truncated_log_prob(double, x.double()).sum()),
+        "discretised": float(discretised_log_prob(double, x).sum()),
+    }
 
 
 def ray_variances(model: Any, radii: Any, *, directions: int = DIRECTIONS, seed: int = 0) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from sklearn.cluster import MiniBatchKMeans
@@ -28,18 +29,21 @@ CENTROIDS = 50  # of K-means, in the authors' code; the paper says the number of
 
 
 def inside_prior(
-    kind: str | tuple[float, float],
+    kind: str | tuple[Any, ...],
     shape: float,
     residual_variance: Tensor,
     image_shape: Sequence[int],
     codes: Tensor,
     seed: int,
 ) -> CodePrior:
-    """The prior at the data, by its name or as ``(shape, rate)``.
+    """The prior at the data, by its name, as ``(shape, rate)``, or as ``("distance", shape, rate)``.
 
     ``"weak"`` is Gamma(2, 1e-6), the authors'; ``"residual"``, ``"channel"`` and ``"pixel"`` have the mean squared
     residual as their level, over all pixels, those of a channel, or each pixel. ``residual_variance`` is ``(P,)``.
     """
+    if not isinstance(kind, str) and isinstance(kind[0], str):
+        name, concentration, rate = kind
+        return distance_prior(centroids(codes, seed), concentration, rate, linear=name.endswith("linear"))
     if not isinstance(kind, str):
         concentration, rate = kind
         return constant_prior(Gamma(codes.new_tensor([concentration]), codes.new_tensor([rate])))

@@ -35,8 +35,17 @@ class PrecisionVAE(ImageModel):
         check_one_of("head", self.head, ("concentration_rate", "variance_shape"))
         if isinstance(self.prior, str):
             check_one_of("prior", self.prior, PRIORS)
-        elif len(tuple(self.prior)) != 2 or min(self.prior) <= 0:
-            raise InputError(f"prior must be a name or two positive numbers (shape, rate); got {self.prior!r}.")
+        else:
+            first, *numbers = self.prior
+            if not isinstance(first, str):
+                numbers = [first, *numbers]
+            elif first not in ("distance", "distance_linear"):
+                numbers = []
+            if len(numbers) != 2 or min(numbers) <= 0:
+                raise InputError(
+                    "prior must be a name, two positive numbers (shape, rate), or these after 'distance'; "
+                    f"got {self.prior!r}."
+                )
         check_positive("shape", self.shape, above=1.0, why="for a finite predictive variance")
         check_positive("kl_weight", self.kl_weight)
         check_positive("smallest_rate", self.smallest_rate)
@@ -125,7 +134,8 @@ class VariationalVarianceVAE(PrecisionVAE):
     prior
         The prior at the data: ``"weak"``, Gamma(2, 1e-6), the authors' for likelihoods; ``"residual"``, ``"channel"``,
         ``"pixel"``, at the level of the mean's errors; ``"distance"`` and ``"distance_linear"``, which grows with the
-        distance from K-means centroids; or ``(shape, rate)``.
+        distance from K-means centroids; ``(shape, rate)``; or ``("distance", shape, rate)``, the rate being that at a
+        centroid.
     shape
         Shape of the priors that are set by a level.
     kl_weight
@@ -148,7 +158,7 @@ class VariationalVarianceVAE(PrecisionVAE):
         self,
         *,
         n_latents: int = 10,
-        prior: str | tuple[float, float] = "weak",
+        prior: str | tuple[Any, ...] = "weak",
         shape: float = 2.0,
         kl_weight: float = 0.2,
         head: str = "variance_shape",

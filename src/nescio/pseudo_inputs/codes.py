@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -54,17 +55,20 @@ class CodeDescent:
         check_integer("count", count, least=1)
         if loc.ndim != 2 or not len(loc):
             raise InputError(f"loc must be codes of shape (N, L); got {tuple(loc.shape)}.")
-        descent, found = self._descent(), []
-        while sum(map(len, found)) < count:
-            for rows in torch.randperm(len(loc), generator=generator).split(int(self.batch)):
-                own = rows.to(loc.device)
-                wide = scale[own] if self.start_scale is None else torch.full_like(scale[own], self.start_scale)
-                noise = torch.randn(len(rows), loc.shape[1], generator=generator).to(loc)
-                start = (loc[own] + wide * noise).double().unsqueeze(0)
-                found.append(descent.descend(AggregatePosterior(loc[own], scale[own]), start)[0].to(loc))
-                if sum(map(len, found)) >= count:
-                    break
-        return torch.cat(found)[:count]
+        descent, found = self._descent(), loc.new_empty(0, loc.shape[1])
+        batches: Iterator[Tensor] = iter(())
+        while len(found) < count:
+            rows = next(batches, None)
+            if rows is None:
+                batches = iter(torch.split(torch.randperm(len(loc), generator=generator), int(self.batch)))
+                continue
+            own = rows.to(loc.device)
+            wide = scale[own] if self.start_scale is None else torch.full_like(scale[own], self.start_scale)
+            noise = torch.randn(len(rows), loc.shape[1], generator=generator).to(loc)
+            start = (loc[own] + wide * noise).double().unsqueeze(0)
+            placed = descent.descend(AggregatePosterior(loc[own], scale[own]), start)[0]
+            found = torch.cat([found, placed.to(loc)])
+        return found[:count]
 
     def _descent(self) -> MixtureDescent:
         gate = None if self.gate is None else float(self.gate) * int(self.batch) / _POOL
