@@ -322,9 +322,9 @@ def test_what_is_not_needed_is_refused(saved, tmp_path):
     (tmp_path / "m").write_bytes(saved)
     with pytest.raises(InputError, match="leave mean_network out of load"):
         nescio.load(tmp_path / "m", mean_network=make_network)
-    with pytest.raises(
-        InputError, match=r"takes back mean_network and precision_network, encoder and decoder; got 'mean'"
-    ):
+    with pytest.raises(InputError, match=r"takes back mean, mean_network and .* and decoder; got 'median'"):
+        nescio.load(tmp_path / "m", median=make_network)
+    with pytest.raises(InputError, match="this model's mean is its own; leave mean out of load"):
         nescio.load(tmp_path / "m", mean=make_network)
     with pytest.raises(InputError, match="mean_network must be a function"):
         nescio.load(tmp_path / "m", mean_network=3)

@@ -47,6 +47,13 @@ class Fields:
         """An object inside this one."""
         return Fields(self._take(name), self._path(name))
 
+    def optional_section(self, name: str) -> Fields | None:
+        """An object inside this one, or None where null is written or nothing."""
+        if self._values.get(name) is None:
+            self._values.pop(name, None)
+            return None
+        return self.section(name)
+
     def whole(self, name: str, *, least: int, most: int = _MOST) -> int:
         """A whole number within bounds."""
         value = self._take(name)
@@ -110,6 +117,10 @@ class Fields:
         if not whole or len(value) > 1_000 or not all(1 <= one <= _MOST for one in value):
             raise self._refuse(name, "a list of whole numbers of at least 1", value)
         return list(value)
+
+    def peek(self, name: str) -> Any:
+        """What stands under a name, unchecked and still to be asked for; None where nothing does."""
+        return self._values.get(name)
 
     def rest(self) -> dict[str, Any]:
         """All that has not been asked for."""

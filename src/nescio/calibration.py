@@ -1,7 +1,8 @@
-"""What the training rows say about rows to come: support as a conformal p-value, and how errors grow with distance."""
+"""What the training rows say about rows to come: support, intervals that cover, and how errors grow with distance."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +12,9 @@ from sklearn.isotonic import IsotonicRegression
 from nescio._random import child_seed, hashed_uniform
 from nescio.densities import NeighbourDistance
 
-__all__ = ["EDGE", "INSIDE", "OUTSIDE", "UNKNOWN", "Support", "error_growth", "fit_support"]
+__all__ = ["EDGE", "INSIDE", "OUTSIDE", "UNKNOWN", "Conformal", "Support", "error_growth", "fit_support"]
+
+SMALLEST_TAIL = 1e-12  # of a probability: beyond it a quantile is rounding
 
 TIE = 1e-9  # relative: the rows of a grid have equal scores up to rounding, which may differ from batch to batch
 INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
@@ -35,6 +38,14 @@ class Support:
         scores: np.ndarray = self.neighbours.distance(torch.as_tensor(x, dtype=torch.float64)).numpy()
         return scores
 
+    def p_value_of_seen(self, x: np.ndarray) -> np.ndarray:
+        """:meth:`p_value` of training rows ``x (N, D)``, each taken as if it had not been there."""
+        points = torch.as_tensor(x, dtype=torch.float64)
+        nearest = self.neighbours.nearest(points)
+        own = (self.neighbours.reference[nearest] == points).all(-1)
+        score = torch.where(own, self.neighbours.leave_one_out()[nearest], self.neighbours.distance(points))
+        return self._p(x, score.numpy())
+
     def p_value(self, x: np.ndarray) -> np.ndarray:
         r"""The share of training rows at least as strange, smoothed so that it is uniform on rows from inside.
 
@@ -42,7 +53,9 @@ class Support:
 
         U is a hash of the row, so the answer is the same in any batch and at any time.
         """
-        score = self.score(x)
+        return self._p(x, self.score(x))
+
+    def _p(self, x: np.ndarray, score: np.ndarray) -> np.ndarray:
         above = len(self.scores) - np.searchsorted(self.scores, score * (1.0 + TIE), side="right")
         equal = len(self.scores) - np.searchsorted(self.scores, score * (1.0 - TIE), side="left") - above
         p: np.ndarray = (above + hashed_uniform(x) * (1 + equal)) / (len(self.scores) + 1)
@@ -64,6 +77,55 @@ class Support:
     def can_tell(self, rate: float) -> bool:
         """Whether there are rows enough to raise one false alarm in ``1/rate``."""
         return (len(self.scores) + 1) * rate >= 1.0 - 1e-9
+
+
+@dataclass(frozen=True)
+class Conformal:
+    r"""How far into its tails a model must go for its central intervals to cover at a stated level.
+
+    The score of a row is the two-sided tail probability of its target under the distribution that a model, which did
+    not see the row, gives it: :math:`t = 2 \min\{F(y), 1 - F(y)\}`. An interval that covers a fresh row with
+    probability ``level`` leaves out the tail of rank :math:`\lceil (n + 1) level \rceil` from above, within the group
+    of rows with the same verdict.
+
+    Source: vovk2005 (split conformal), chernozhukov2021 (scores from a distribution function).
+    """
+
+    inside: np.ndarray
+    """Scores of rows inside, each column ascending, ``(n, P)``."""
+    edge: np.ndarray
+    """Those of rows at the edge, ``(m, P)``."""
+
+    def enough(self, group: str, level: float) -> bool:
+        """Whether a group has rows enough for a level: 9 for 90 %, 19 for 95 %, 99 for 99 %."""
+        count = len(self.edge if group == EDGE else self.inside)
+        return _rank(count, level) <= count
+
+    def tails(self, words: np.ndarray, level: float) -> np.ndarray:
+        """The tail probability to leave out, ``(N, P)``, of rows with these verdicts.
+
+        Inside: that of the rows inside. At the edge: that of the rows there, or where they are too few the smaller of
+        the one inside and the stated one. Outside: the stated one, ``1 - level``. Where there are too few rows inside,
+        the smaller of the stated one and of all that were seen.
+        """
+        inside = self._tail(self.inside, level)
+        edge = self._tail(self.edge, level) if self.enough(EDGE, level) else np.minimum(inside, 1.0 - level)
+        stated = np.full_like(inside, 1.0 - level)
+        tails: np.ndarray = np.where((words == EDGE)[:, None], edge, inside)
+        return np.where((words == OUTSIDE)[:, None], stated, tails)
+
+    @staticmethod
+    def _tail(scores: np.ndarray, level: float) -> np.ndarray:
+        rank = _rank(len(scores), level)
+        if rank <= len(scores):
+            tail = scores[len(scores) - rank]
+        else:
+            tail = np.minimum(scores.min(axis=0, initial=1.0), 1.0 - level)
+        return np.asarray(np.maximum(tail, SMALLEST_TAIL))
+
+
+def _rank(count: int, level: float) -> int:
+    return math.ceil((count + 1) * level - 1e-9)  # 0.9 times 10 is 9, whatever its last bit says
 
 
 def fit_support(x: np.ndarray, *, k: int = 5, max_rows: int = 10_000, seed: int = 0) -> Support:

@@ -33,10 +33,10 @@ _DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to ``path``.
 
-    The file holds numbers and a description, no code: a network that you gave as a function is not in it and must be
-    given back to :func:`load`; a placement that is a function of yours, and a ``random_state`` that is not a whole
-    number, are None after loading, since predictions do not need them. The file is written beside ``path`` and renamed:
-    an older file stays whole until the new one is.
+    The file holds numbers and a description, no code: a mean that is not ours, or a network that you gave as a
+    function, is not in it and must be given back to :func:`load`; a placement that is a function of yours, and a
+    ``random_state`` that is not a whole number, are None after loading, since predictions do not need them. The file is
+    written beside ``path`` and renamed: an older file stays whole until the new one is.
 
     Note that it holds up to 10,000 training rows (inputs only), which ``support`` measures distances to.
     """
@@ -75,6 +75,7 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto", *
     device
         Where the model shall compute; also becomes its ``device`` parameter, unless ``"auto"``.
     **given_back
+        ``mean`` where it was not ours: the fitted regressor, ``model.mean_``, or your function or module.
         ``mean_network`` and ``precision_network``, or ``encoder`` and ``decoder``, where the model was fitted with
         functions of yours.
 
@@ -86,8 +87,10 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto", *
     """
     for name, value in given_back.items():
         if name not in (*regressors.FACTORIES, *images.FACTORIES):
-            raise InputError(f"load takes back mean_network and precision_network, encoder and decoder; got {name!r}.")
-        if not callable(value):
+            raise InputError(
+                f"load takes back mean, mean_network and precision_network, encoder and decoder; got {name!r}."
+            )
+        if name != "mean" and not callable(value):
             raise InputError(f"{name} must be a function that returns an nn.Module; got {value!r}.")
     where = resolve_device(device)
     members = read_archive(path, LIMITS)

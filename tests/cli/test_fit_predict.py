@@ -26,6 +26,7 @@ from nescio.cli import app
 
 FAST = ("--max-steps", "3", "--device", "cpu")
 PARTS = ("mean", "std", "lower", "upper", "aleatoric_std", "epistemic_std")
+LAST = ["support", "verdict", "interval"]
 
 
 @pytest.fixture(autouse=True)
@@ -107,11 +108,11 @@ def test_predictions_are_those_of_the_library_with_all_else_carried_through():
     assert "Note: 24 distinct training rows are too few" in told
 
     model, found = nescio.load("m"), pl.read_csv("p.csv")
-    assert found.columns == ["id", "price", "rent", *(f"price_{part}" for part in PARTS), "support", "verdict"]
+    assert found.columns == ["id", "price", "rent", *(f"price_{part}" for part in PARTS), *LAST]
     assert_frame_equal(found.select("id", "price", "rent"), table().select("id", "price", "rent"))
     x = table().select("size", "rooms", "garden").cast(pl.Float64)
     prediction = model.predict_dist(x)
-    for name, values in zip(PARTS[2:4], prediction.interval(0.8), strict=True):
+    for name, values in zip(PARTS[2:4], model.predict_interval(x, 0.8), strict=True):
         np.testing.assert_allclose(found[f"price_{name}"], values, rtol=1e-12)
     for name in ("mean", "std", "aleatoric_std"):
         np.testing.assert_allclose(found[f"price_{name}"], getattr(prediction, name), rtol=1e-12)
@@ -120,9 +121,21 @@ def test_predictions_are_those_of_the_library_with_all_else_carried_through():
     assert (rest > prediction.epistemic_std).all()
     np.testing.assert_allclose(found["support"], model.support(x), rtol=1e-12)
     assert set(found["verdict"]) <= {"inside", "edge", "outside", "unknown"}
+    assert found["interval"].to_list() == model.interval_kind(x, 0.8).tolist()
+    assert model.calibrate == "conformal"
     assert model.outside == 500.0
     assert model.target_names_ == ["price"]
     assert model.verbose is False
+
+
+def test_calibration_can_be_left_out():
+    table().write_csv("t.csv")
+    works("fit", "t.csv", "--target", "price", "--ignore", "rent,id", "--no-conformal", *FAST, "--out", "m")
+    works("predict", "m", "t.csv", "--out", "p.csv")
+    model, found = nescio.load("m"), pl.read_csv("p.csv")
+    assert set(found["interval"]) == {"fitted"}
+    x = table().select(model.feature_names_in_.tolist()).cast(pl.Float64)
+    np.testing.assert_allclose(found["price_lower"], model.predict_dist(x).interval(0.9)[0], rtol=1e-12)
 
 
 def test_two_targets_two_levels_and_parquet():
@@ -137,7 +150,7 @@ def test_two_targets_two_levels_and_parquet():
     found = pl.read_parquet("p.parquet")
     assert found.columns == [
         *("id", "price", "rent", *(f"price_{part}" for part in PARTS), *(f"rent_{part}" for part in PARTS)),
-        *("support", "verdict"),
+        *LAST,
     ]
     model = nescio.load("m")
     assert (model.n_members, model.random_state) == (2, 3)

@@ -96,7 +96,7 @@ def test_the_mean_is_the_average_of_the_bag_and_members_share_it_out():
     one, two = (VariationalVarianceRegressor(n_members=count, **settings).fit(X, y) for count in (1, 2))
     core = one.core_
     x = torch.as_tensor((X - one.x_shift_) / one.x_scale_, dtype=torch.float32)
-    each = core.mean_network(core.mean_parameters, x.expand(6, *x.shape))[:, 0].detach().double().numpy()
+    each = core.mean.network(core.mean.parameters, x.expand(6, *x.shape))[:, 0].detach().double().numpy()
     np.testing.assert_allclose(one.predict(X), each.mean(0)[:, 0] * one.y_scale_ + one.y_shift_, rtol=1e-5)
     np.testing.assert_allclose(two.core_.locations(x)[0].numpy(), each[::2].mean(0), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(two.predict(X), one.predict(X), rtol=1e-5)

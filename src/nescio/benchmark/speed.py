@@ -169,7 +169,6 @@ def predict_speed(turns: int, rows: int = 100_000) -> list[dict[str, Any]]:
     fresh = rng.normal(size=(rows, COLUMNS))
     chunks = torch.as_tensor(fresh, dtype=torch.float32).unsqueeze(0).split(CHUNK, dim=1)  # the faster way for both
     core = model.core_
-    bag = len(core.mean_parameters["weight0"])
     # The distance from the data is an input too, but finding it is no part of a bare pass.
     missing = core.precision_parameters["weight0"].shape[-2] - COLUMNS
     seen = [torch.nn.functional.pad(x, (0, missing)) for x in chunks]
@@ -177,7 +176,7 @@ def predict_speed(turns: int, rows: int = 100_000) -> list[dict[str, Any]]:
     def bare() -> None:
         with torch.no_grad():
             for x, padded in zip(chunks, seen, strict=True):
-                core.mean_network(core.mean_parameters, x.expand(bag, -1, -1))
+                core.mean.network(core.mean.parameters, x.expand(len(core.mean), -1, -1))
                 core.precision_network(core.precision_parameters, padded)
 
     calls = {"predict, bare forward pass": bare, "predict, ours": lambda: model.predict(fresh, return_std=True)}

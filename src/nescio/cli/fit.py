@@ -42,6 +42,7 @@ def fit(
     ] = None,
     max_steps: Annotated[int | None, typer.Option(min=1, help="Longest training of each phase.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    conformal: Annotated[bool, typer.Option(help="Calibrate intervals, so that they cover inside the data.")] = True,
 ) -> None:
     """Learn to predict one or more columns of a table from the others."""
     from nescio import DissipativeRegressor, save
@@ -66,6 +67,7 @@ def fit(
     table = numeric_frame(frame, features, "encode it as numbers or leave it out with --ignore")
 
     settings: dict[str, Any] = {"random_state": seed, "device": device, "verbose": True}
+    settings["calibrate"] = "conformal" if conformal else None
     if members is not None:
         settings["n_members"] = members
     if levels:

@@ -27,7 +27,7 @@ def output_columns(targets: list[str]) -> list[str]:
     >>> output_columns(["price"])[:2]
     ['price_mean', 'price_std']
     """
-    return [*(f"{name}_{part}" for name in targets for part in PARTS), "support", "verdict"]
+    return [*(f"{name}_{part}" for name in targets for part in PARTS), "support", "verdict", "interval"]
 
 
 def predict(
@@ -57,7 +57,7 @@ def predict(
         raise InputError(f"column '{clash[0]}' of '{data}' has the name of an output column; rename or drop it.")
     answers = _answers(regressor, inputs, level)
     write_table(carried.to_dict() | dict(zip(outputs, answers, strict=True)), out)
-    counts = Counter(answers[-1].tolist())
+    counts = Counter(answers[-2].tolist())
     listed = ", ".join(f"{counts[word]} {word}" for word in ("inside", "edge", "outside", "unknown") if counts[word])
     typer.echo(f"Predicted {frame.height} rows: {listed}.\nWritten to {out}.", err=True)
 
@@ -94,9 +94,10 @@ def target_names(regressor: Any) -> list[str]:
 def _answers(regressor: Any, inputs: Any, level: float) -> list[np.ndarray]:
     """The output columns in order."""
     dist = regressor.predict_dist(inputs)
-    lower, upper = dist.interval(level)
+    lower, upper = regressor.predict_interval(inputs, level)
     beyond_noise = np.hypot(dist.epistemic_std, dist.mean_std)  # with the noise it gives the std
     parts = [dist.mean, dist.std, lower, upper, dist.aleatoric_std, beyond_noise]
     tables = [part.reshape(len(part), -1) for part in parts]
     columns = [table[:, target] for target in range(regressor.n_outputs_) for table in tables]
-    return [*columns, regressor.support(inputs), regressor.verdict(inputs)]
+    kinds = regressor.interval_kind(inputs, level)
+    return [*columns, regressor.support(inputs), regressor.verdict(inputs), kinds]

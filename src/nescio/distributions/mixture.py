@@ -47,8 +47,9 @@ class StudentTMixture(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """Mean of the members' means.  Shapes: ``*``."""
-        return self.components.mean.mean(0)
+        """Mean of the members' means; members that agree give exactly what they say.  Shapes: ``*``."""
+        means = self.components.mean
+        return means[0] + (means - means[0]).mean(0)
 
     @property
     def aleatoric_variance(self) -> Tensor:

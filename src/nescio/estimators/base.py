@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nescio._random import seed_from
 from nescio._validation import InputError, check_fraction
-from nescio.calibration import OUTSIDE, Support, fit_support
+from nescio.calibration import OUTSIDE, Conformal, Support
 from nescio.distributions import StudentT, StudentTMixture
 from nescio.estimators.arrays import (
     LARGEST,
@@ -31,8 +31,10 @@ from nescio.estimators.arrays import (
     weighted_scaler,
 )
 from nescio.estimators.core import CoreModel
+from nescio.estimators.foreign import ForeignMean
+from nescio.estimators.intervals import calibrated_interval, interval_kinds
 from nescio.estimators.prediction import Prediction
-from nescio.estimators.problem import Fitted, Problem
+from nescio.estimators.problem import Fitted, Original, Problem
 from nescio.estimators.rows import Rows
 from nescio.preprocessing import ColumnEncoder, is_frame, number_of_rows
 
@@ -59,6 +61,10 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
 
     columns_: ColumnEncoder | None = None
     """How the columns of a frame become numbers; None where the model was fitted on an array."""
+    foreign_: ForeignMean | None = None
+    """The mean where it is not ours."""
+    conformal_: Conformal | None = None
+    """How far into the tails an interval must go to cover; None where it is taken from the distribution as it is."""
 
     @abstractmethod
     def _fit_cores(self, problems: Sequence[Problem]) -> list[Fitted]:
@@ -108,15 +114,16 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         inputs = X if framed else check_inputs(self, X, reset=True)
         targets, single = check_targets(y, len(inputs))
         weights = check_weights(sample_weight, targets)
-        used = None
+        used, unscaled = None, None
         if weights is not None:
             used = np.flatnonzero(weights > 0)
+            unscaled = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), weights.shape)[used]
             inputs, targets, weights = _safe_indexing(inputs, used), targets[used], weights[used]
             if len(inputs) < LEAST_ROWS:
                 raise InputError(
                     f"sample_weight leaves {len(inputs)} rows of positive weight; at least {LEAST_ROWS} are needed."
                 )
-        columns = None
+        columns, given = None, inputs
         if framed:
             columns, inputs = encode_training(self, inputs, targets, seed)
         x_shift, x_scale = weighted_scaler(inputs, weights)
@@ -129,6 +136,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
             weights,
             y_scale,
             seed,
+            Original(given, inputs, targets, unscaled),
             blocks,
             {} if memo is None else memo,
         )
@@ -138,7 +146,7 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
     def _accept(self, prepared: Prepared, fitted: Fitted) -> DistributionRegressor:
         """Keep what was learned."""
         problem = prepared.problem
-        self.support_ = problem.once("support", lambda: fit_support(problem.x, seed=problem.seed))
+        self.support_ = problem.support()
         if prepared.used is not None:
             self.support_ = replace(self.support_, rows=prepared.used[self.support_.rows])
         self.columns_, self.x_range_ = prepared.columns, prepared.x_range
@@ -190,10 +198,23 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         if return_std:
             prediction = self.predict_dist(X)
             return prediction.mean, prediction.std
-        rows = self._read(X)
-        loc = self.core_.locations(*self._for_core(rows))
-        mean: np.ndarray = (loc.double().numpy() * self.y_scale_ + self.y_shift_).mean(0)
+        mean: np.ndarray = self._locations(self._read(X)).mean(0)
         return mean[:, 0] if self.single_target_ else mean
+
+    def _locations(self, rows: Rows) -> np.ndarray:
+        """Means of the members in units of y, ``(M, N, P)``; ``(1, N, P)`` where they are not ours."""
+        foreign = self._foreign_locations(rows)
+        if foreign is not None:
+            return foreign[None]
+        loc: np.ndarray = self.core_.locations(*self._for_core(rows)).double().numpy()
+        return loc * self.y_scale_ + self.y_shift_
+
+    def _foreign_locations(self, rows: Rows) -> np.ndarray | None:
+        """Means in units of y, ``(N, P)``, where a regressor of the user's gives them, else None."""
+        found = None if self.foreign_ is None else self.foreign_.locations(rows)
+        if found is not None and self.core_.fade_mean:
+            found = found + self.core_.fading(*self._for_core(rows)).numpy() * (self.y_shift_ - found)
+        return found
 
     def predict_dist(self, X: Any) -> Prediction:
         """The whole predictive distribution of each row, in units of y."""
@@ -202,13 +223,35 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
     def _distribution(self, rows: Rows) -> Prediction:
         parts: StudentT = self.core_.predictive(*self._for_core(rows))
         shift, scale = torch.as_tensor(self.y_shift_), torch.as_tensor(self.y_scale_)
-        scaled = StudentT(parts.df.double(), parts.loc.double() * scale + shift, parts.scale.double() * scale)
+        foreign = self._foreign_locations(rows)
+        loc = parts.loc.double() * scale + shift
+        loc = loc if foreign is None else torch.as_tensor(foreign).expand_as(loc)
+        scaled = StudentT(parts.df.double(), loc, parts.scale.double() * scale)
         return Prediction(StudentTMixture(scaled), self.single_target_)
 
     def predict_interval(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper end of the central interval of this probability."""
+        """Lower and upper end of the central interval of this probability.
+
+        With ``calibrate="conformal"`` the interval of a row inside, or at the edge, covers its target with this
+        probability whatever the distribution says; ``interval_kind`` tells which rows these are. Outside, and without
+        calibration, it is the distribution's own.
+        """
         check_fraction("level", level)
-        return self.predict_dist(X).interval(level)
+        rows = self._read(X)
+        prediction = self._distribution(rows)
+        if self.conformal_ is None:
+            return prediction.interval(level)
+        return calibrated_interval(prediction, self.conformal_, self.support_, self._p_values(rows), level)
+
+    def interval_kind(self, X: Any, level: float = 0.9) -> np.ndarray:
+        """What the interval of each row rests on.
+
+        ``"inside"`` or ``"edge"``: on held-out rows of that verdict, it covers at the level; with too few rows at the
+        edge it is the wider of the one inside and the distribution's own. ``"outside level"``: on the level outside.
+        ``"fitted"``: on the distribution alone, where there is no calibration or too little for it.
+        """
+        check_fraction("level", level)
+        return interval_kinds(self.conformal_, self.support_, self._p_values(self._read(X)), level)
 
     def support(self, X: Any) -> np.ndarray:
         """A p-value of each row: the share of the training data that lies at least as far out.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch import Tensor
 from nescio.distributions import Gamma, StudentT
 from nescio.networks import Anchor, Head, Network, Parameters
 
-__all__ = ["CoreModel", "NetworkCore", "padded_chunks"]
+__all__ = ["Bag", "CoreModel", "Elsewhere", "Mean", "NetworkCore", "padded_chunks"]
 
 CHUNK = 1_024
 """Rows in one forward pass. Every pass has this many, the last one padded: a product of matrices may round
@@ -25,6 +26,15 @@ def padded_chunks(x: Tensor, device: torch.device) -> list[Tensor]:
     if missing:
         x = torch.cat([x, x.new_zeros(missing, x.shape[1])])
     return list(x.split(CHUNK))
+
+
+def _joined(parts: list[Tensor], count: int) -> Tensor:
+    """Answers ``(M, CHUNK, P)`` to chunks, side by side and without the padding, ``(M, N, P)``."""
+    return torch.cat(parts, dim=1)[:, :count].cpu()
+
+
+def _joined_gamma(parts: list[Gamma], count: int) -> Gamma:
+    return Gamma(_joined([q.concentration for q in parts], count), _joined([q.rate for q in parts], count))
 
 
 @dataclass(frozen=True)
@@ -47,21 +57,62 @@ class NetworkCore:
             self.read(self.network(self.parameters, chunk.expand(len(first), *chunk.shape)))
             for chunk in padded_chunks(x, first.device)
         ]
-        join = lambda values: torch.cat(values, dim=1)[:, : len(x)].cpu()
-        return StudentT(
-            join([part.df for part in parts]), join([part.loc for part in parts]), join([part.scale for part in parts])
-        )
+        df, loc, scale = (_joined([getattr(part, name) for part in parts], len(x)) for name in ("df", "loc", "scale"))
+        return StudentT(df, loc, scale)
+
+
+class Mean(Protocol):
+    """Where the members' distributions lie."""
+
+    def __call__(self, x: Tensor, members: int) -> Tensor:
+        """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
+        ...
+
+    def to(self, device: torch.device) -> Mean:
+        """The same on another device."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bag:
+    """B >= M networks, ``(B, ...)``: a member's mean is the average over every M-th of them."""
+
+    network: Network
+    parameters: Parameters
+
+    def __call__(self, x: Tensor, members: int) -> Tensor:
+        """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
+        each = self.network(self.parameters, x.expand(len(self), *x.shape))[:, 0]
+        return torch.stack([each[member::members].mean(0) for member in range(members)])
+
+    def __len__(self) -> int:
+        return len(next(iter(self.parameters.values())))
+
+    def to(self, device: torch.device) -> Bag:
+        """The same on another device."""
+        return Bag(self.network, {name: value.to(device) for name, value in self.parameters.items()})
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A mean that is not ours and sees rows as they came: from standardised ones nothing but zero can be told."""
+
+    outputs: int
+
+    def __call__(self, x: Tensor, members: int) -> Tensor:
+        """Zeros, ``(M, N, P)``: the mean of the training targets."""
+        return x.new_zeros(members, len(x), self.outputs)
+
+    def to(self, device: torch.device) -> Elsewhere:
+        """The same."""
+        return self
 
 
 @dataclass(frozen=True)
 class CoreModel:
-    """M members, each a mean and a posterior over the precision, with the anchor around them.
+    """M members, each a mean and a posterior over the precision, with the anchor around them."""
 
-    There are B >= M mean networks: a member's mean is the average over every M-th of them.
-    """
-
-    mean_network: Network
-    mean_parameters: Parameters
+    mean: Mean
     precision_network: Network
     precision_parameters: Parameters
     head: Head
@@ -87,8 +138,7 @@ class CoreModel:
         if anchor is not None:
             anchor = replace(anchor, centres=anchor.centres.to(device))
         return CoreModel(
-            self.mean_network,
-            {name: value.to(device) for name, value in self.mean_parameters.items()},
+            self.mean.to(device),
             self.precision_network,
             {name: value.to(device) for name, value in self.precision_parameters.items()},
             self.head,
@@ -108,7 +158,7 @@ class CoreModel:
             self._location(chunk, self._weight(self._distance(chunk), far) if moved else None)
             for chunk, far in self._chunks(x, strange)
         ]
-        return torch.cat(parts, dim=1)[:, : len(x)].cpu()
+        return _joined(parts, len(x))
 
     def predictive(self, x: Tensor, strange: Tensor | None = None) -> StudentT:
         """Predictive distributions of the members at ``x (N, D)``, ``(M, N, P)``, in double precision."""
@@ -121,21 +171,39 @@ class CoreModel:
 
         Rows that are ``strange (N,)`` count as far away wherever they are: the anchor takes over in full.
         """
-        locations, concentrations, rates = [], [], []
+        locations, posteriors = [], []
         for chunk, far in self._chunks(x, strange):
             distance = self._distance(chunk)
             weight = self._weight(distance, far)
-            seen = chunk
-            if self.distance_input and self.anchor is not None and distance is not None:
-                seen = self.anchor.append(chunk, distance)
-            q = self.head(self.precision_network(self.precision_parameters, self._stacked(seen)) + self.offset)
-            if weight is not None and self.anchor_variance and self.reference_prior is not None:
-                q = Anchor.blend(q, self.reference_prior, weight)
             locations.append(self._location(chunk, weight))
-            concentrations.append(q.concentration)
-            rates.append(q.rate)
-        join = lambda parts: torch.cat(parts, dim=1)[:, : len(x)].cpu()
-        return join(locations), Gamma(join(concentrations), join(rates))
+            posteriors.append(self._posterior(chunk, distance, weight))
+        return _joined(locations, len(x)), _joined_gamma(posteriors, len(x))
+
+    @torch.no_grad()
+    def posterior_of_seen(self, x: Tensor) -> Gamma:
+        """Posteriors at training rows ``x (N, D)``, ``(M, N, P)``, at their distances from the other rows."""
+        parts = []
+        for chunk in padded_chunks(x, self.offset.device):
+            distance = None if self.anchor is None else self.anchor.distance_to_others(chunk)
+            parts.append(self._posterior(chunk, distance, self._weight(distance, None)))
+        return _joined_gamma(parts, len(x))
+
+    def _posterior(self, x: Tensor, distance: Tensor | None, weight: Tensor | None) -> Gamma:
+        seen = x
+        if self.distance_input and self.anchor is not None and distance is not None:
+            seen = self.anchor.append(x, distance)
+        q = self.head(self.precision_network(self.precision_parameters, self._stacked(seen)) + self.offset)
+        if weight is not None and self.anchor_variance and self.reference_prior is not None:
+            q = Anchor.blend(q, self.reference_prior, weight)
+        return q
+
+    @torch.no_grad()
+    def fading(self, x: Tensor, strange: Tensor | None = None) -> Tensor:
+        """How far the mean has faded to that of the training targets at ``x (N, D)``, in [0, 1], ``(N, 1)``."""
+        weights = [self._weight(self._distance(chunk), far) for chunk, far in self._chunks(x, strange)]
+        if not self.fade_mean or any(weight is None for weight in weights):
+            return torch.zeros(len(x), 1, dtype=torch.float64)
+        return _joined([weight for weight in weights if weight is not None], len(x))[0].double()
 
     def _stacked(self, x: Tensor) -> Tensor:
         return x.unsqueeze(0).expand(self.members, *x.shape)
@@ -156,9 +224,7 @@ class CoreModel:
         return weight if far is None else torch.maximum(weight, far.unsqueeze(0))
 
     def _location(self, x: Tensor, weight: Tensor | None) -> Tensor:
-        bag = len(next(iter(self.mean_parameters.values())))
-        each = self.mean_network(self.mean_parameters, x.expand(bag, *x.shape))[:, 0]
-        loc = torch.stack([each[member :: self.members].mean(0) for member in range(self.members)])
+        loc = self.mean(x, self.members)
         if weight is None:
             return loc
         if self.fade_mean:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
 from nescio._random import child_seed, generators
@@ -15,11 +14,11 @@ from nescio._validation import InputError, check_integer, check_one_of, check_po
 from nescio.calibration import error_growth
 from nescio.densities import NeighbourDistance
 from nescio.distributions import Gamma
+from nescio.estimators.anchoring import MOST_REFERENCE_ROWS, place_anchor
 from nescio.estimators.levels import outside_level
 from nescio.estimators.means import MeanPhase
 from nescio.estimators.precision import Outside, Pilot, PseudoInputs
 from nescio.estimators.split import SplitTrainingRegressor
-from nescio.networks import Anchor
 from nescio.objectives import PriorFunction, constant_prior, graded_prior, prior_from_level
 from nescio.pseudo_inputs import MultiScale, Placement, Rejected
 
@@ -29,10 +28,6 @@ LARGEST_OUTSIDE_SHAPE = 3.0  # a stable variance, and tails no lighter than the 
 POOL = 20_000  # a small pool is learned by heart, and the std between its points is then arbitrary
 CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
 FINITE = "for a finite predictive variance"
-MOST_REFERENCE_ROWS = 10_000  # so that the cost stays linear in the number of rows
-REACH = 16_384  # pseudo-inputs that tell how far they go
-OUTERMOST = 64  # rows that a sample may have missed
-CENTRES = 1_024  # close enough together for the rim of the data, and a few hundredths of the time of a prediction
 FEW_INPUTS = 3  # up to here 20,000 pseudo-inputs show the rim of the data well enough
 LENGTH = 2.0  # half of what a step sees are pseudo-inputs
 
@@ -80,11 +75,11 @@ class DissipativeRegressor(SplitTrainingRegressor):
         Shape of the outside prior; ``"auto"``: that of the posterior inside, at most 3.
     n_blocks
         How many times a block of rows is held out to learn the graded level.
-    prior, shape, kl_weight, head, hidden, activation, mean_hidden, mean_activation, mean_network, precision_network
+    prior, shape, kl_weight, head, mean, prefit, calibrate, hidden, activation, mean_hidden, mean_activation
         As in :class:`~nescio.VariationalVarianceRegressor`.
-    n_members, n_folds, max_steps, precision_steps, batch_size, learning_rate, validation_fraction
+    mean_network, precision_network, n_members, n_folds, max_steps, precision_steps, batch_size, learning_rate
         As there.
-    device, compile, verbose, random_state
+    validation_fraction, device, compile, verbose, random_state
         As there.
 
     Examples
@@ -116,6 +111,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
         shape: float | str = "auto",
         kl_weight: float | str = "auto",
         head: str = "variance_shape",
+        mean: Any = None,
+        prefit: bool = False,
+        calibrate: str | None = None,
         hidden: Sequence[int] = (64, 64),
         activation: str = "tanh",
         mean_hidden: Sequence[int] = (50, 50),
@@ -148,6 +146,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
         self.shape = shape
         self.kl_weight = kl_weight
         self.head = head
+        self.mean = mean
+        self.prefit = prefit
+        self.calibrate = calibrate
         self.hidden = hidden
         self.activation = activation
         self.mean_hidden = mean_hidden
@@ -226,7 +227,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
             )
         prior = self._prior_function(x, means, pilot, level, far, seed)(points)
         shape_like = (*points.shape[:2], len(level))
-        anchor = self._anchor(x, points, seed)
+        anchor = place_anchor(x, points, seed)
         inputs = x
         if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
             inputs = anchor.append(x, anchor.distance_to_others(x))
@@ -239,15 +240,6 @@ class DissipativeRegressor(SplitTrainingRegressor):
         )
         return Outside(inputs, pool, far, anchor, bool(self.anchor), self.outside_mean == "training")
 
-    def _anchor(self, x: Tensor, points: Tensor, seed: int) -> Anchor:
-        """It takes over where nineteen of twenty pseudo-inputs are left behind."""
-        anchor = Anchor(self._centres(x, seed), 0.0, 1.0)
-        reach = anchor.distance(points.flatten(0, 1)[:REACH])
-        start = max(float(reach.quantile(0.95)), 1e-6)
-        usual = anchor.distance_to_others(x[:MOST_REFERENCE_ROWS])
-        spacing = float(usual[usual > 0].median()) if bool((usual > 0).any()) else 1.0
-        return Anchor(anchor.centres, start, 2.0 * start, spacing)
-
     def _weight(self, level: Tensor, variance: Tensor) -> float:
         if self.pseudo_weight != "auto":
             return float(self.pseudo_weight)
@@ -259,8 +251,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
     ) -> PriorFunction:
         if self.outside_prior != "graded":
             return constant_prior(far)
-        noise = pilot.variance.double().numpy()
-        knots, growth = error_growth(means.distance, means.squared_error - noise[means.held_out])
+        seen, noise = means.growth, pilot.variance.double().numpy()
+        knots, growth = error_growth(seen.distance, seen.squared_error - noise[seen.held_out])
         rows = np.random.default_rng(child_seed(seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
         reference, near = x[rows], pilot.variance[rows]
         neighbours = NeighbourDistance(reference)
@@ -276,15 +268,3 @@ class DissipativeRegressor(SplitTrainingRegressor):
             level,
             float(far.concentration.flatten()[0]),
         )
-
-    def _centres(self, x: Tensor, seed: int) -> Tensor:
-        """About a thousand rows that cover the data: drawn apart from each other, and the outermost rows as well."""
-        rng = np.random.RandomState(child_seed(seed, "centres") % 2**32)
-        rows = x.numpy()[rng.permutation(len(x))[:MOST_REFERENCE_ROWS]]
-        if len(rows) > CENTRES:
-            rows = kmeans_plusplus(rows, CENTRES, random_state=rng, n_local_trials=1)[0]
-        centres = torch.as_tensor(rows)
-        if len(x) <= MOST_REFERENCE_ROWS:
-            return centres
-        away = Anchor(centres, 0.0, 1.0).distances(x)
-        return torch.cat([centres, x[away.topk(OUTERMOST).indices]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,29 +12,37 @@ from torch import Tensor
 from nescio._random import child_seed, generators
 from nescio.datasets.splits import blocks, folds
 from nescio.densities import fit_neighbours
+from nescio.estimators.core import Bag, Mean
 from nescio.networks import Network, Parameters
 from nescio.objectives import PointLosses
 from nescio.training import Draw, Sampler, Schedule, Table, train
 
-__all__ = ["MeanPhase", "fit_means", "hold_out", "padded"]
+__all__ = ["MOST_BLOCK_ROWS", "Growth", "MeanPhase", "errors_by_distance", "fit_means", "hold_out", "padded"]
 
 MOST_VALIDATION_ROWS = 2_000  # a mean over more rows is no better a judge, and its cost would grow with N
 MOST_BLOCK_ROWS = 2_000  # held-out rows per block that the growth of the error is learned from
 
 
-class MeanPhase(NamedTuple):
-    """What phase one leaves: a bag of networks, and how wrong it is on rows that it did not see."""
+class Growth(NamedTuple):
+    """How wrong a mean is at rows that were held out in blocks or folds."""
 
-    parameters: Parameters
-    """Of the bag, ``(B, ...)``: its mean prediction is the mean."""
-    residuals: Tensor
-    """Of all rows, ``(N, P)``, from the networks that did not see the row."""
     held_out: np.ndarray
-    """Rows that were held out in blocks or folds, ``(Q,)``."""
+    """The rows, ``(Q,)``."""
     distance: np.ndarray
     """Their distances to what was left, ``(Q,)``."""
     squared_error: np.ndarray
     """Their squared errors, ``(Q, P)``."""
+
+
+class MeanPhase(NamedTuple):
+    """What phase one leaves: the mean, and how wrong it is on rows that it did not see."""
+
+    mean: Mean
+    residuals: Tensor
+    """Of all rows, ``(N, P)``, from a mean that did not see the row."""
+    growth: Growth
+    foreign: Any = None
+    """The mean itself where it is not ours."""
 
 
 def hold_out(rows: np.ndarray, groups: np.ndarray, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -137,20 +145,33 @@ def fit_means(
             total[rows] += errors[-1][1]
             count[rows] += 1.0
     residuals = total / count
-    numbers, distance, squared_error = [], [], []
-    for number, (rows, error) in enumerate(errors if n_blocks else []):
-        if number < len(dealt):
+    return MeanPhase(
+        Bag(network, {name: value[: len(dealt)].cpu() for name, value in trained.parameters.items()}),
+        residuals,
+        errors_by_distance(x, residuals, seen, errors if n_blocks else [], len(dealt), seed),
+    )
+
+
+def errors_by_distance(
+    x: Tensor,
+    residuals: Tensor,
+    seen: Sequence[np.ndarray],
+    errors: Sequence[tuple[np.ndarray, Tensor]],
+    n_dealt: int,
+    seed: int,
+) -> Growth:
+    """Errors ``(rows, (R, P))`` of each hold-out with the distances of its rows to the rows ``seen``.
+
+    The first ``n_dealt`` hold-outs are folds; of them ``residuals (N, P)`` count, and at most 2,000 rows.
+    """
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for number, (rows, error) in enumerate(errors):
+        if number < n_dealt:
             rng = np.random.default_rng(child_seed(seed, "held out rows", number))
             rows = rows[rng.permutation(len(rows))[:MOST_BLOCK_ROWS]]
             error = residuals[rows]
         neighbours = fit_neighbours(x[seen[number]], seed=child_seed(seed, "reference", number))
-        numbers.append(rows)
-        distance.append(neighbours.distance(x[rows]).numpy())
-        squared_error.append(error.square().numpy())
-    return MeanPhase(
-        {name: value[: len(dealt)].cpu() for name, value in trained.parameters.items()},
-        residuals,
-        np.concatenate(numbers) if numbers else np.empty(0, dtype=np.int64),
-        np.concatenate(distance).astype(np.float64) if distance else np.empty(0),
-        np.concatenate(squared_error).astype(np.float64) if squared_error else np.empty((0, y.shape[1])),
-    )
+        found.append((rows, neighbours.distance(x[rows]).double().numpy(), error.square().double().numpy()))
+    if not found:
+        return Growth(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, residuals.shape[1])))
+    return Growth(*(np.concatenate(parts) for parts in zip(*found, strict=True)))

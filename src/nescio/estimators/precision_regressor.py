@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from nescio._validation import InputError
@@ -32,6 +33,9 @@ class PrecisionRegressor(DistributionRegressor):
         """Means and Gamma posteriors of the members, each ``(M, N, P)``, in standardised units."""
         rows = self._read(X)
         loc, q = self.core_.posterior(*self._for_core(rows))
+        foreign = self._foreign_locations(rows)
+        if foreign is not None:
+            loc = torch.as_tensor((foreign - self.y_shift_) / self.y_scale_).expand(loc.shape)
         return loc.double(), Gamma(q.concentration.double(), q.rate.double())
 
     def knowledge(self, X: Any) -> np.ndarray:

@@ -84,6 +84,10 @@ class Prediction:
         tail = 0.5 * (1.0 - check_fraction("level", level))
         return self.quantile(tail), self.quantile(1.0 - tail)
 
+    def between(self, tail: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """Quantiles at ``tail (N, P)`` and at one less it: a probability of its own for each row and target."""
+        return self._out(self._mixture.icdf(tail)), self._out(self._mixture.icdf(1.0 - tail))
+
     def quantile(self, q: float | Any) -> np.ndarray:
         """Quantiles: ``(N,)`` for one probability, ``(Q, N)`` for Q of them (and a last axis for several targets)."""
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))

@@ -34,12 +34,23 @@ def _probe_rows(model: Any) -> np.ndarray:
 def _answers(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
     loc, q = model.core_.posterior(torch.tensor(rows, dtype=torch.float32))
     mean = loc.double().mean(0).numpy() * model.y_scale_ + model.y_shift_
+    if model.foreign_ is not None:
+        mean[: N_PROBES // 2] = _foreign_mean(model, rows[: N_PROBES // 2], mean[: N_PROBES // 2])
     return {
         "probe_mean": mean[:, 0] if model.single_target_ else mean,
         "probe_concentration": q.concentration.double().numpy(),
         "probe_rate": q.rate.double().numpy(),
         "probe_score": model.support_.score(rows),
     }
+
+
+def _foreign_mean(model: Any, rows: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """What a mean that is not ours says inside the data; one that wants the user's own frame cannot be asked."""
+    made_up = model._rows_from_encoded(rows * model.x_scale_ + model.x_shift_)
+    if not hasattr(model, "feature_names_in_"):
+        made_up = made_up._replace(given=made_up.encoded)
+    found = model.foreign_.locations(made_up)
+    return otherwise if found is None else found
 
 
 def probe_arrays(model: Any) -> dict[str, np.ndarray]:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from torch import Tensor
 
+from nescio.calibration import Support, fit_support
 from nescio.distributions import StudentT
 
-__all__ = ["Core", "Fitted", "Problem"]
+__all__ = ["Core", "Fitted", "Original", "Problem"]
 
 LARGEST = 64  # ensemble that a smaller one is looked for in
 
@@ -29,6 +30,19 @@ class Core(Protocol):
         ...
 
 
+class Original(NamedTuple):
+    """A table as it came, for a mean that is not ours."""
+
+    given: Any
+    """Rows as the user gave them."""
+    encoded: np.ndarray
+    """As numbers, ``(N, D)``."""
+    y: np.ndarray
+    """Targets, ``(N, P)``."""
+    weights: np.ndarray | None
+    """Of the rows, ``(N,)``, not scaled."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One standardised table to learn from, and what has been learned from it already."""
@@ -42,11 +56,17 @@ class Problem:
     y_scale: np.ndarray
     """How many units of y one standardised unit is, ``(P,)``."""
     seed: int
+    original: Original
     blocks: int = 0
     """How many held-out blocks the most demanding of the methods that share this table wants."""
     memo: dict[Hashable, tuple[Any, float]] = field(default_factory=dict, compare=False, repr=False)
     saved: list[float] = field(default_factory=list, compare=False, repr=False)
     """Seconds of the phases that were already there."""
+
+    def support(self) -> Support:
+        """The support of the inputs, found once."""
+        found: Support = self.once("support", lambda: fit_support(self.x, seed=self.seed))
+        return found
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """What ``compute`` returns; for one key it is called once, by whichever method comes first."""

@@ -14,22 +14,23 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from nescio._random import child_seed, generators, seeded_scope
-from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive
 from nescio.datasets.splits import group_rows
 from nescio.distributions import Gamma
+from nescio.estimators.conformal import fit_conformal
 from nescio.estimators.core import CoreModel
+from nescio.estimators.foreign_means import fit_foreign
 from nescio.estimators.means import MeanPhase, fit_means, hold_out
-from nescio.estimators.precision import CANDIDATES, Outside, Pilot, fit_pilot, fit_precision, stacked_prior
+from nescio.estimators.precision import Outside, Pilot, fit_pilot, fit_precision, stacked_prior
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
-from nescio.networks import MLP, ModuleStack, Network, make_head
+from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_network
+from nescio.networks import MLP, make_head
 from nescio.objectives import prior_from_residuals
 from nescio.training import Schedule
 from nescio.training.devices import resolve_device
 
 __all__ = ["SplitTrainingRegressor"]
 
-GAIN = 3.0  # of the precision networks' first layer, so that the variance can rise within a short distance
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
 MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 VERY_FEW_ROWS = 500  # below it folds cost little
@@ -39,8 +40,7 @@ FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows,
 PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
 PATIENCE = 0.4  # likewise: on a small table the best posterior is found within a few hundred steps
 REPEATS = 2  # two networks that did not see a row are closer to the bag than one
-NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
-LOOSE = ("n_members", "random_state", "verbose")
+LOOSE = ("calibrate", "n_members", "random_state", "verbose")
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
 
 
@@ -92,19 +92,33 @@ class SplitTrainingRegressor(PrecisionRegressor):
             return None
         return Gamma(prior.concentration.cpu().double(), prior.rate.cpu().double())
 
+    @property
+    def mean_(self) -> Any:
+        """The fitted mean that is not ours, to be given back to ``load``; one for each target where it takes but one.
+
+        None where the mean is a bag of networks.
+        """
+        return None if self.foreign_ is None else self.foreign_.given_back
+
+    def __sklearn_clone__(self) -> Any:
+        """A copy with the same settings and without the fit; a mean that came fitted stays fitted."""
+        copy = super().__sklearn_clone__()
+        if self.prefit:
+            copy.mean = self.mean
+        return copy
+
     def _fit_cores(self, problems: Sequence[Problem]) -> list[Fitted]:
         # The folds, blocks and candidates of one table fill a stack already; more tables would leave the cache.
         return [self._fit_one(problem) for problem in problems]
 
     def _fit_one(self, problem: Problem) -> Fitted:
         x, y, weights, y_scale, seed = problem.x, problem.y, problem.weights, problem.y_scale, problem.seed
-        self._check_parameters()
+        check_settings(self)
         self._check_outside(y_scale)
         device = resolve_device(self.device)
         members = self._members(len(x))
         rows, targets = torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(y, dtype=torch.float32)
         heft = None if weights is None else torch.as_tensor(weights, dtype=torch.float32)
-        mean_network = self._network(self.mean_network, x.shape[1], y.shape[1], 1)
         head, groups = make_head(self.head), group_rows(x)
         steps = int(self.max_steps)
         schedule = Schedule(steps, int(self.batch_size), float(self.learning_rate), check_every=min(50, steps))
@@ -125,31 +139,18 @@ class SplitTrainingRegressor(PrecisionRegressor):
             common: dict[str, Any] = {"device": device, "compile": self.compile, "progress": bar.update}
             means: MeanPhase = problem.once(
                 ("means", *self._first_phase(len(x))),
-                lambda: fit_means(
-                    rows,
-                    targets,
-                    groups,
-                    heft,
-                    mean_network,
-                    replace(schedule, tolerance=MEAN_TOLERANCE),
-                    seed=seed,
-                    n_folds=self._folds(len(x)),
-                    n_repeats=self._repeats(len(x)),
-                    n_blocks=max(self._blocks(), problem.blocks),
-                    validation_fraction=float(self.validation_fraction),
-                    **common,
-                ),
+                lambda: self._fit_mean(problem, rows, targets, groups, heft, schedule, common),
             )
             variance = prior_from_residuals(means.residuals, 2.0, heft, floor=SMALLEST_VARIANCE).rate
-            candidates = self._candidates()
+            choices = candidates(self)
             pilot: Pilot
-            if len(candidates) == 1 and not self._warms_up():  # nothing to choose, and nobody to tell the noise to
-                pilot = Pilot(*candidates[0], variance.expand(len(x), -1))
+            if len(choices) == 1 and not self._warms_up():  # nothing to choose, and nobody to tell the noise to
+                pilot = Pilot(*choices[0], variance.expand(len(x), -1))
                 bar.update(pilot_steps)
             else:
                 bar.set_description("pilot")
                 pilot = problem.once(
-                    ("pilot", self.head, self.activation, *candidates, *self._first_phase(len(x))),
+                    ("pilot", self.head, self.activation, *choices, *self._first_phase(len(x))),
                     lambda: fit_pilot(
                         rows,
                         means.residuals,
@@ -158,7 +159,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
                         MLP(x.shape[1], y.shape[1], PILOT_HIDDEN, self.activation, 2, gain=GAIN),
                         head,
                         replace(schedule, max_steps=pilot_steps, check_every=min(50, pilot_steps)),
-                        candidates,
+                        choices,
                         variance=variance,
                         seed=child_seed(seed, "pilot"),
                         repeats=3 if len(x) <= FEW_ROWS else 1,
@@ -171,7 +172,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             tail = shape + (0.5 / kl_weight if kl_weight else 3.0)
             outside = self._outside(rows, means, pilot, variance, tail, y_scale, seed)
             inputs = rows if outside is None else outside.inputs
-            precision_network = self._network(self.precision_network, inputs.shape[1], y.shape[1], 2)
+            precision_network = make_network(self, self.precision_network, inputs.shape[1], y.shape[1], 2)
             prior, weight, offset = stacked_prior(variance, [(shape, kl_weight)] * members, head)
             divisions = [
                 hold_out(np.arange(len(x)), groups, float(self.validation_fraction), child_seed(seed, "stop", member))
@@ -201,8 +202,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             parameters = {name: value[:members] for name, value in trained.items()}
         inside = Gamma(prior.concentration[0, 0], prior.rate[0, 0]) if kl_weight else None
         core = CoreModel(
-            mean_network,
-            means.parameters,
+            means.mean,
             precision_network,
             parameters,
             head,
@@ -214,11 +214,48 @@ class SplitTrainingRegressor(PrecisionRegressor):
             inputs.shape[1] > x.shape[1],
         )
         inside_std = np.sqrt(variance.double().numpy()) * y_scale
-        return Fitted(core.to(device), {"shape_": shape, "kl_weight_": kl_weight, "inside_std_": inside_std})
+        learned = {"shape_": shape, "kl_weight_": kl_weight, "inside_std_": inside_std, "foreign_": means.foreign}
+        learned["conformal_"] = None
+        if self.calibrate is not None:
+            stops = [stop for _, stop in divisions]
+            learned["conformal_"] = fit_conformal(core, x, means.residuals, stops, problem.support())
+        return Fitted(core.to(device), learned)
+
+    def _fit_mean(
+        self,
+        problem: Problem,
+        x: Tensor,
+        y: Tensor,
+        groups: np.ndarray,
+        weights: Tensor | None,
+        schedule: Schedule,
+        common: dict[str, Any],
+    ) -> MeanPhase:
+        """Phase one: the bag of networks, or the mean that was given."""
+        n_folds, n_blocks = self._folds(len(x)), max(self._blocks(), problem.blocks)
+        if self.mean is not None:
+            means = fit_foreign(self.mean, self.prefit, problem, x, groups, n_folds=n_folds, n_blocks=n_blocks)
+            common["progress"](schedule.max_steps)
+            return means
+        return fit_means(
+            x,
+            y,
+            groups,
+            weights,
+            make_network(self, self.mean_network, x.shape[1], y.shape[1], 1),
+            replace(schedule, tolerance=MEAN_TOLERANCE),
+            seed=problem.seed,
+            n_folds=n_folds,
+            n_repeats=self._repeats(len(x)),
+            n_blocks=n_blocks,
+            validation_fraction=float(self.validation_fraction),
+            **common,
+        )
 
     def _first_phase(self, n_rows: int) -> tuple[Any, ...]:
         """All settings that the means depend on."""
         return (
+            None if self.mean is None else id(self.mean),
             self._repeats(n_rows),
             tuple(self.mean_hidden),
             self.mean_activation,
@@ -238,39 +275,8 @@ class SplitTrainingRegressor(PrecisionRegressor):
     def _second_phase(self) -> tuple[str, ...]:
         """All settings that a member's posterior depends on; how many others there are is none of them."""
         settings = self.get_params(deep=False)
+        settings["mean"] = None if self.mean is None else id(self.mean)
         return type(self).__name__, *(f"{name}={settings[name]!r}" for name in sorted(settings) if name not in LOOSE)
-
-    def _check_parameters(self) -> None:
-        if self.n_members != "auto":
-            check_integer("n_members", self.n_members, least=1)
-        check_integer("max_steps", self.max_steps, least=1)
-        check_integer("batch_size", self.batch_size, least=1)
-        if self.precision_steps != "auto":
-            check_positive("precision_steps", self.precision_steps)
-        check_positive("learning_rate", self.learning_rate)
-        check_fraction("validation_fraction", self.validation_fraction)
-        if self.n_folds != "auto":
-            check_integer("n_folds", self.n_folds, least=2)
-        if self.shape != "auto":
-            check_positive("shape", self.shape, above=1.0, why="for a finite predictive variance")
-        if self.kl_weight != "auto":
-            check_positive("kl_weight", self.kl_weight)
-        if self.prior is not None:
-            check_one_of("prior", self.prior, ("residual",))
-
-    def _network(self, factory: Any, n_inputs: int, n_outputs: int, maps: int) -> Network:
-        if factory is not None:
-            if not callable(factory):
-                raise InputError(
-                    "mean_network and precision_network must be functions (n_inputs, n_outputs) -> nn.Module."
-                )
-            stack = ModuleStack(lambda: factory(n_inputs, maps * n_outputs), maps, n_outputs)
-            if stack.has_statistics:
-                raise InputError("a network with batch normalisation cannot train among its folds: leave it out.")
-            return stack
-        if maps == 1:
-            return MLP(n_inputs, n_outputs, self.mean_hidden, self.mean_activation, maps)
-        return MLP(n_inputs, n_outputs, self.hidden, self.activation, maps, gain=GAIN)
 
     def _folds(self, n_rows: int) -> int:
         if self.n_folds != "auto":
@@ -285,16 +291,3 @@ class SplitTrainingRegressor(PrecisionRegressor):
     def _repeats(self, n_rows: int) -> int:
         """How often the folds are dealt: so often that each member has a network of its own."""
         return max(REPEATS, -(-self._members(n_rows) // self._folds(n_rows)))
-
-    def _candidates(self) -> list[tuple[float, float]]:
-        """Shapes of the inside prior and KL weights that the pilot may choose from."""
-        if self.prior is None:
-            return [(NO_PRIOR_SHAPE, 0.0)]
-        pairs = [
-            (
-                shape if self.shape == "auto" else float(self.shape),
-                weight if self.kl_weight == "auto" else float(self.kl_weight),
-            )
-            for shape, weight in CANDIDATES
-        ]
-        return list(dict.fromkeys(pairs))

@@ -15,10 +15,12 @@ from nescio._validation import InputError
 from nescio.calibration import Support
 from nescio.densities import NeighbourDistance
 from nescio.distributions import Gamma
-from nescio.estimators.core import CoreModel
+from nescio.estimators.core import Bag, CoreModel, Elsewhere, Mean
 from nescio.estimators.dissipative import DissipativeRegressor
+from nescio.estimators.foreign import given_mean
 from nescio.estimators.probes import check_probes, probe_arrays, take_probes
 from nescio.estimators.state_columns import table_state, take_rows, take_table
+from nescio.estimators.state_conformal import conformal_from_state, conformal_to_state
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
 from nescio.networks import ACTIVATIONS, MLP, Anchor, ConcentrationRateHead, ModuleStack, Network, VarianceShapeHead
 from nescio.pseudo_inputs.settings import settings_from_json, settings_to_json
@@ -31,7 +33,8 @@ ESTIMATORS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (DissipativeRegressor, VariationalVarianceRegressor)
 }
 HEADS: dict[str, type[Any]] = {kind.__name__: kind for kind in (ConcentrationRateHead, VarianceShapeHead)}
-FACTORIES = ("mean_network", "precision_network")
+NETWORKS = ("mean_network", "precision_network")
+FACTORIES = (*NETWORKS, "mean")
 """Arguments that are the user's code: never written, given back at load."""
 MAPS = {"mean_network": 1, "precision_network": 2}
 LARGEST_HEAD_SETTING = 80.0  # exp(80) is still a float32
@@ -60,8 +63,9 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
         arrays["anchor_centres"] = _array(core.anchor.centres)
         arrays["anchor_range"] = np.array([core.anchor.start, core.anchor.full, core.anchor.spacing], dtype=np.float64)
     arrays |= probe_arrays(model)
-    for role in MAPS:
-        parameters = getattr(core, role.replace("network", "parameters"))
+    calibration, conformal = conformal_to_state(model.conformal_)
+    arrays |= calibration
+    for role, (_, parameters) in _networks(core).items():
         arrays |= {f"{role}/{name}": _array(value) for name, value in parameters.items()}
     more, table = table_state(model)
     arrays |= more
@@ -81,9 +85,9 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
         },
         "core": {
             "members": core.members,
-            "bag": len(next(iter(core.mean_parameters.values()))),
-            "mean_network": _describe_network(core.mean_network, core.mean_parameters),
-            "precision_network": _describe_network(core.precision_network, core.precision_parameters),
+            "bag": len(core.mean) if isinstance(core.mean, Bag) else core.members,
+            "mean_network": {"kind": "mean"},
+            **{role: _describe_network(*network) for role, network in _networks(core).items()},
             "head": type(core.head).__name__,
             "reference_prior": core.reference_prior is not None,
             "anchor": None if core.anchor is None else len(core.anchor.centres),
@@ -97,6 +101,7 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
             "reference": len(support.neighbours.reference),
             "scores": len(support.scores),
         },
+        "conformal": conformal,
     }
     return {name: np.ascontiguousarray(value) for name, value in arrays.items()}, description
 
@@ -105,6 +110,14 @@ def _array(value: torch.Tensor) -> np.ndarray:
     if value.dtype not in (torch.float16, torch.float32, torch.float64):
         raise InputError(f"a network with parameters of type {value.dtype} cannot be saved; use float32.")
     return value.detach().cpu().numpy()
+
+
+def _networks(core: CoreModel) -> dict[str, tuple[Network, Mapping[str, torch.Tensor]]]:
+    """The networks of a model and their parameters: two, or one where the mean is not ours."""
+    found: dict[str, tuple[Network, Mapping[str, torch.Tensor]]] = {}
+    if isinstance(core.mean, Bag):
+        found["mean_network"] = core.mean.network, core.mean.parameters
+    return {**found, "precision_network": (core.precision_network, core.precision_parameters)}
 
 
 def _describe_network(network: Network, parameters: Mapping[str, torch.Tensor]) -> dict[str, Any]:
@@ -119,22 +132,23 @@ def _describe_network(network: Network, parameters: Mapping[str, torch.Tensor]) 
 
 
 def given_networks(model: Any) -> dict[str, Any]:
-    """The factories that must be given back to load this model."""
-    networks = {role: getattr(model.core_, role) for role in FACTORIES}
-    return {
+    """What must be given back to load this model."""
+    given: dict[str, Any] = {
         role: lambda inputs, outputs, network=network: network._factory()
-        for role, network in networks.items()
+        for role, (network, _) in _networks(model.core_).items()
         if isinstance(network, ModuleStack)
     }
+    return given if model.foreign_ is None else {**given, "mean": model.mean_}
 
 
 def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], device: torch.device) -> Any:
-    """The regressor that ``to_state`` described, on ``device``; ``given`` holds the factories of foreign networks."""
+    """The regressor that ``to_state`` described, on ``device``; ``given`` holds what is the user's own."""
     entry = Fields(description, "model")
     kind = ESTIMATORS[entry.word("class", ESTIMATORS)]
     params = settings_from_json(entry.section("params").rest(), kind._get_param_names())
     fitted, core, support = entry.section("fitted"), entry.section("core"), entry.section("support")
     described = entry.section("table")
+    conformal = entry.optional_section("conformal")
     entry.done()
 
     tensors = Tensors(arrays)
@@ -168,12 +182,17 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
     if targets is not None:
         attributes["target_names_"] = targets
     attributes["support_"] = take_rows(_support(support, tensors, inputs), tensors)
+    attributes["conformal_"] = conformal_from_state(conformal, tensors, outputs)
     members = core.whole("members", least=1)
     probes = take_probes(tensors, members, inputs, outputs, single)
     attributes["core_"] = _core(core, tensors, members, inputs, outputs, given).to(device)
     tensors.done()
+    absent = isinstance(attributes["core_"].mean, Elsewhere)
+    attributes["foreign_"] = foreign = given_mean(absent, given, params.get("prefit") is True, outputs)
+    if foreign is not None:
+        params["mean"] = foreign.predictors[0]  # what a new fit would clone
 
-    model = kind(**{**params, **given})
+    model = kind(**{**params, **{name: given[name] for name in NETWORKS if name in given}})
     for name, value in attributes.items():
         setattr(model, name, value)
     check_probes(model, probes, given)
@@ -207,13 +226,19 @@ def _core(
     told = entry.flag("distance_input")
     if told and anchor is None:
         raise InputError("the manifest's model.core.distance_input needs an anchor to measure from.")
-    networks = {}
-    for role in FACTORIES:
-        count, width = (bag, inputs) if role == "mean_network" else (members, inputs + told)
-        networks[role] = _network(entry.section(role), role, tensors, count, width, outputs, given.get(role))
+    mean: Mean = Elsewhere(outputs)
+    described, network = entry.section("mean_network"), given.get("mean_network")
+    if described.peek("kind") != "mean":
+        mean = Bag(*_network(described, "mean_network", tensors, bag, inputs, outputs, network))
+    else:
+        described.word("kind", ["mean"])
+        described.done()
+        if network is not None:
+            raise InputError("this model's mean is not a network; leave mean_network out of load.")
+    role = "precision_network"
     core = CoreModel(
-        *networks["mean_network"],
-        *networks["precision_network"],
+        mean,
+        *_network(entry.section(role), role, tensors, members, inputs + told, outputs, given.get(role)),
         _head(HEADS[entry.word("head", HEADS)], tensors),
         offset,
         prior,

@@ -31,6 +31,15 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         Shape of the prior and weight of the KL divergence; ``"auto"`` chooses them by validation likelihood.
     head
         ``"variance_shape"``, or ``"concentration_rate"`` as in the paper.
+    mean
+        The mean instead of our networks: an unfitted scikit-learn regressor (cloned and fitted to X and y as they are:
+        ``predict`` is exactly what it would say alone), a fitted one with ``prefit=True``, a function of X, or a torch
+        module. Its errors are taken at rows that it did not see.
+    prefit
+        Whether ``mean`` is fitted already: the rows given to ``fit`` must then be rows that it has not seen.
+    calibrate
+        None, or ``"conformal"``: ``predict_interval`` then covers inside the data at the level that it is asked for, by
+        the rows that the precision networks were stopped by. The distribution stays as it is.
     hidden, activation, mean_hidden, mean_activation
         The networks of the precision and of the mean.
     mean_network, precision_network
@@ -63,6 +72,9 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         shape: float | str = "auto",
         kl_weight: float | str = "auto",
         head: str = "variance_shape",
+        mean: Any = None,
+        prefit: bool = False,
+        calibrate: str | None = None,
         hidden: Sequence[int] = (64, 64),
         activation: str = "tanh",
         mean_hidden: Sequence[int] = (50, 50),
@@ -85,6 +97,9 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         self.shape = shape
         self.kl_weight = kl_weight
         self.head = head
+        self.mean = mean
+        self.prefit = prefit
+        self.calibrate = calibrate
         self.hidden = hidden
         self.activation = activation
         self.mean_hidden = mean_hidden

@@ -44,14 +44,15 @@ class _NotWritable(Exception):
 def settings_to_json(params: dict[str, Any], factories: Sequence[str]) -> dict[str, Any]:
     """Constructor arguments as JSON values.
 
-    Sequences and arrays come back as tuples. Written as null: functions under the names of ``factories``, a
-    ``random_state`` that is not a whole number, and a placement that is (or holds) a function of the user's. A density
-    fitted inside a placement is left out.
+    Sequences and arrays come back as tuples. Written as null: functions and regressors under the names of
+    ``factories``, a ``random_state`` that is not a whole number, and a placement that is (or holds) a function of the
+    user's. A density fitted inside a placement is left out.
     """
     written = {}
     for name, value in params.items():
         try:
-            written[name] = None if name in factories and callable(value) else _to_json(value)
+            theirs = name in factories and (callable(value) or hasattr(value, "predict"))
+            written[name] = None if theirs else _to_json(value)
         except _NotWritable as error:
             if name not in ("placement", "random_state"):
                 raise InputError(

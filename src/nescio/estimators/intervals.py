@@ -1,0 +1,43 @@
+"""Intervals that cover, from a distribution and its calibration."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import torch
+
+from nescio.calibration import EDGE, INSIDE, OUTSIDE, Conformal, Support
+from nescio.estimators.prediction import Prediction
+
+__all__ = ["EDGE_RATE", "OUTSIDE_RATE", "calibrated_interval", "interval_kinds"]
+
+EDGE_RATE, OUTSIDE_RATE = 1 / 20, 1 / 200  # false alarms of the verdicts that rows are grouped by
+FITTED, BEYOND = "fitted", "outside level"
+
+
+def calibrated_interval(
+    prediction: Prediction, conformal: Conformal, support: Support, p: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends for rows with the p-values ``p (N,)``; a warning where there are too few rows for a level.
+
+    The interval is then the distribution's own or as wide as the widest that was needed, whichever is wider.
+    """
+    if not conformal.enough(INSIDE, level):
+        warnings.warn(
+            f"{len(conformal.inside)} rows to calibrate with are too few for a level of {level:g}: intervals are the "
+            "distribution's own, or as wide as the widest that was needed.",
+            UserWarning,
+            stacklevel=3,
+        )
+    words = support.verdict(p, EDGE_RATE, OUTSIDE_RATE)
+    return prediction.between(0.5 * torch.as_tensor(conformal.tails(words, level)))
+
+
+def interval_kinds(conformal: Conformal | None, support: Support, p: np.ndarray, level: float) -> np.ndarray:
+    """What the interval of each row rests on, ``(N,)``."""
+    if conformal is None:
+        return np.full(len(p), FITTED)
+    inside, edge = (INSIDE, EDGE) if conformal.enough(INSIDE, level) else (FITTED, FITTED)
+    words = support.verdict(p, EDGE_RATE, OUTSIDE_RATE)
+    return np.where(words == OUTSIDE, BEYOND, np.where(words == EDGE, edge, inside))

@@ -1,0 +1,68 @@
+"""The settings of split training: checked before anything is trained, the networks, what the pilot may choose from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive
+from nescio.estimators.foreign import check_mean
+from nescio.estimators.precision import CANDIDATES
+from nescio.networks import MLP, ModuleStack, Network
+
+__all__ = ["GAIN", "candidates", "check_settings", "make_network"]
+
+GAIN = 3.0  # of the precision networks' first layer, so that the variance can rise within a short distance
+NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
+
+
+def check_settings(model: Any) -> None:
+    """Refuse settings that VV and d-VV have in common and cannot train with."""
+    check_mean(model.mean, model.prefit)
+    if model.mean is not None and model.mean_network is not None:
+        raise InputError("mean and mean_network both say what the mean is; give one of them.")
+    if model.calibrate is not None:
+        check_one_of("calibrate", model.calibrate, ("conformal",))
+    if model.n_members != "auto":
+        check_integer("n_members", model.n_members, least=1)
+    check_integer("max_steps", model.max_steps, least=1)
+    check_integer("batch_size", model.batch_size, least=1)
+    if model.precision_steps != "auto":
+        check_positive("precision_steps", model.precision_steps)
+    check_positive("learning_rate", model.learning_rate)
+    check_fraction("validation_fraction", model.validation_fraction)
+    if model.n_folds != "auto":
+        check_integer("n_folds", model.n_folds, least=2)
+    if model.shape != "auto":
+        check_positive("shape", model.shape, above=1.0, why="for a finite predictive variance")
+    if model.kl_weight != "auto":
+        check_positive("kl_weight", model.kl_weight)
+    if model.prior is not None:
+        check_one_of("prior", model.prior, ("residual",))
+
+
+def candidates(model: Any) -> list[tuple[float, float]]:
+    """Shapes of the inside prior and KL weights that the pilot may choose from."""
+    if model.prior is None:
+        return [(NO_PRIOR_SHAPE, 0.0)]
+    pairs = [
+        (
+            shape if model.shape == "auto" else float(model.shape),
+            weight if model.kl_weight == "auto" else float(model.kl_weight),
+        )
+        for shape, weight in CANDIDATES
+    ]
+    return list(dict.fromkeys(pairs))
+
+
+def make_network(model: Any, factory: Any, n_inputs: int, n_outputs: int, maps: int) -> Network:
+    """The network of the mean (one map) or of the precision (two): the user's own, or ours."""
+    if factory is not None:
+        if not callable(factory):
+            raise InputError("mean_network and precision_network must be functions (n_inputs, n_outputs) -> nn.Module.")
+        stack = ModuleStack(lambda: factory(n_inputs, maps * n_outputs), maps, n_outputs)
+        if stack.has_statistics:
+            raise InputError("a network with batch normalisation cannot train among its folds: leave it out.")
+        return stack
+    if maps == 1:
+        return MLP(n_inputs, n_outputs, model.mean_hidden, model.mean_activation, maps)
+    return MLP(n_inputs, n_outputs, model.hidden, model.activation, maps, gain=GAIN)
