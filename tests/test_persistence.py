@@ -596,7 +596,7 @@ def changed(manifest: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
         ("model/core/mean_network/activation", "eval", "activation must be one of 'tanh'"),
         ("model/core/mean_network/activation", "relu", "does not give the predictions that were stored with it"),
         ("model/core/head", "Head", "core.head must be one of"),
-        ("model/core/head", "ConcentrationRateHead", "does not give the predictions"),
+        ("model/core/head", "ConcentrationRateHead", r"'head' must be float64 of shape \(2,\)"),
         ("model/core/reference_prior", False, "unexpected tensor 'prior_concentration'"),
         ("model/core/anchor", None, "distance_input needs an anchor"),
         ("model/core/distance_input", False, "'precision_network/weight0' must be float32 of shape"),
