@@ -684,7 +684,7 @@ def poke(value: float) -> Any:
         ("prior_rate", poke(0.0), "'prior_rate' must be positive"),
         ("head", poke(-1.0), "'head' holds a setting beyond its bounds"),
         ("head", poke(1e9), "'head' holds a setting beyond its bounds"),
-        ("head", lambda a: a * [3.0, 1.0], "does not give the predictions"),
+        ("head", lambda a: a * [3.0, 1.0, 1.0], "does not give the predictions"),
         ("anchor_range", lambda a: a[[1, 0, 2]], "'anchor_range' must hold two ascending distances"),
         ("anchor_range", lambda a: a * [1.0, 1.0, 0.0], "two ascending distances and a positive one"),
         ("anchor_range", lambda a: a * [0.0, 1.0, 1.0], "does not give the predictions"),
