@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         DeepEnsembleRegressor,
         DissipativeRegressor,
         EvidentialRegressor,
+        Explanation,
         FaithfulRegressor,
         GaussianProcessRegressor,
         MCDropoutRegressor,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         ReliableVarianceRegressor,
         VariationalVarianceRegressor,
         VBEMRegressor,
+        Watch,
     )
     from nescio.generative import (
         BernoulliVAE,
@@ -41,6 +43,7 @@ __all__ = [
     "DissipativeRegressor",
     "DissipativeVAE",
     "EvidentialRegressor",
+    "Explanation",
     "FaithfulRegressor",
     "GaussianProcessRegressor",
     "GaussianVAE",
@@ -55,6 +58,7 @@ __all__ = [
     "VBEMRegressor",
     "VariationalVarianceRegressor",
     "VariationalVarianceVAE",
+    "Watch",
     "__version__",
     "load",
     "save",

@@ -53,6 +53,11 @@ class NeighbourDistance:
         """Row number of the nearest reference row, ``(*)`` of int64."""
         return self._winners(self._flatten(x), 1)[:, 0].reshape(x.shape[:-1])
 
+    def nearest_rows(self, x: Tensor, k: int) -> Tensor:
+        """Row numbers of the ``k`` nearest reference rows, the nearest first, ``(*, k)`` of int64."""
+        winners = self._winners(self._flatten(x), k)
+        return winners.reshape(*x.shape[:-1], winners.shape[-1])
+
     def leave_one_out(self) -> Tensor:
         """Distance of each reference row to the others, ``(R,)``; infinite when there is no other row."""
         count = len(self._rows)

@@ -5,6 +5,7 @@ from nescio.estimators.dissipative import DissipativeRegressor
 from nescio.estimators.dropout import MCDropoutRegressor
 from nescio.estimators.ensemble import DeepEnsembleRegressor
 from nescio.estimators.evidential import EvidentialRegressor
+from nescio.estimators.explanation import Explanation
 from nescio.estimators.faithful import FaithfulRegressor
 from nescio.estimators.gaussian_process import GaussianProcessRegressor
 from nescio.estimators.mean_variance import MeanVarianceRegressor
@@ -15,12 +16,14 @@ from nescio.estimators.pseudo_count import PseudoCountRegressor
 from nescio.estimators.reliable import ReliableVarianceRegressor
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
 from nescio.estimators.vbem import VBEMRegressor
+from nescio.estimators.watch import Watch
 
 __all__ = [
     "BayesByBackpropRegressor",
     "DeepEnsembleRegressor",
     "DissipativeRegressor",
     "EvidentialRegressor",
+    "Explanation",
     "FaithfulRegressor",
     "GaussianProcessRegressor",
     "MCDropoutRegressor",
@@ -32,4 +35,5 @@ __all__ = [
     "ReliableVarianceRegressor",
     "VBEMRegressor",
     "VariationalVarianceRegressor",
+    "Watch",
 ]

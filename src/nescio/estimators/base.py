@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,26 +11,24 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
 
 from nescio._random import seed_from
 from nescio._validation import InputError, check_fraction
-from nescio.calibration import OUTSIDE, Conformal, Support
+from nescio.calibration import Conformal
 from nescio.distributions import StudentT, StudentTMixture
 from nescio.estimators.arrays import (
-    LARGEST,
     LEAST_ROWS,
     check_inputs,
     check_rows,
     check_targets,
     check_weights,
-    encode_rows,
     encode_training,
     weighted_scaler,
 )
 from nescio.estimators.core import CoreModel
 from nescio.estimators.foreign import ForeignMean
 from nescio.estimators.intervals import calibrated_interval, interval_kinds
+from nescio.estimators.judging import RowJudge
 from nescio.estimators.prediction import Prediction
 from nescio.estimators.problem import Fitted, Original, Problem
 from nescio.estimators.rows import Rows
@@ -56,11 +52,9 @@ class Prepared(NamedTuple):
     """Which rows have a weight; None where all are used."""
 
 
-class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
+class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
     """A regressor whose prediction is a distribution, and which says whether it has seen anything like a row."""
 
-    columns_: ColumnEncoder | None = None
-    """How the columns of a frame become numbers; None where the model was fitted on an array."""
     foreign_: ForeignMean | None = None
     """The mean where it is not ours."""
     conformal_: Conformal | None = None
@@ -158,13 +152,6 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         self.core_: Any = fitted.core
         return self
 
-    @property
-    def encoded_names_(self) -> list[str]:
-        """Names of the numbers that the model works with, one for each of ``x_shift_``."""
-        if self.columns_ is None:
-            return [str(name) for name in getattr(self, "feature_names_in_", range(len(self.x_shift_)))]
-        return self.columns_.encoded_names
-
     def __sklearn_is_fitted__(self) -> bool:
         """Whether ``fit`` has come to its end."""
         return hasattr(self, "core_")
@@ -175,17 +162,6 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         tags.target_tags.multi_output = True
         tags.non_deterministic = False
         return tags
-
-    def _read(self, X: Any) -> Rows:
-        """Rows as a user gives them, checked against what the model was fitted on."""
-        check_is_fitted(self)
-        encoded, reasons = encode_rows(self, X)
-        return self._rows_from_encoded(encoded)._replace(given=X, reasons=reasons)
-
-    def _rows_from_encoded(self, encoded: np.ndarray) -> Rows:
-        """Points ``(N, D)`` that were made up in the space of the encoded rows."""
-        standardised = np.clip((encoded - self.x_shift_) / self.x_scale_, -LARGEST, LARGEST)
-        return Rows(None, encoded, standardised)
 
     def _for_core(self, rows: Rows) -> tuple[torch.Tensor, ...]:
         """The standardised rows and, where a core can use it, which of them count as outside whatever they say."""
@@ -252,43 +228,3 @@ class DistributionRegressor(RegressorMixin, BaseEstimator, ABC):
         """
         check_fraction("level", level)
         return interval_kinds(self.conformal_, self.support_, self._p_values(self._read(X)), level)
-
-    def support(self, X: Any) -> np.ndarray:
-        """A p-value of each row: the share of the training data that lies at least as far out.
-
-        Uniform on fresh rows from inside; small where the model has seen nothing like the row.
-        """
-        return self._p_values(self._read(X))
-
-    def _p_values(self, rows: Rows) -> np.ndarray:
-        p = self.support_.p_value(rows.standardised)
-        return p if rows.strange is None else np.where(rows.strange, 0.0, p)
-
-    def verdict(self, X: Any, edge: float = 1 / 20, outside: float = 1 / 200) -> np.ndarray:
-        """``"inside"``, ``"edge"`` or ``"outside"`` per row, from ``support`` at these rates of false alarms.
-
-        Where there are too few training rows for a rate (fewer than 199 for 1 in 200), a warning says so and such rows
-        are called ``"edge"``, or ``"unknown"`` where even that cannot be told.
-        """
-        check_fraction("edge", edge)
-        check_fraction("outside", outside)
-        if outside > edge:
-            raise InputError(f"outside must not exceed edge; got outside={outside!r} and edge={edge!r}.")
-        return self._words(self._read(X), edge, outside)
-
-    def _words(self, rows: Rows, edge: float, outside: float) -> np.ndarray:
-        support: Support = self.support_
-        if not support.can_tell(outside):
-            warnings.warn(
-                f"{len(support.scores)} distinct training rows are too few to call a row outside at 1 false alarm in "
-                f"{round(1 / outside)}: at least {math.ceil(1 / outside - 1e-9) - 1} are needed.",
-                UserWarning,
-                stacklevel=3,
-            )
-        words = support.verdict(self._p_values(rows), edge, outside)
-        return words if rows.strange is None else np.where(rows.strange, OUTSIDE, words)
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """How much each row looks like the data: larger is more alike (minus the log of the distance)."""
-        rows = self._read(X)
-        return -np.log(np.maximum(self.support_.score(rows.standardised), 1e-12))

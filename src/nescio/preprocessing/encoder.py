@@ -84,6 +84,20 @@ class ColumnEncoder:
         known = set(self.names)
         return Encoded(values, reasons, [name for name in there if name not in known])
 
+    def unseen(self, frame: Any) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+        """For each row, by column: what was never seen in training, and texts that their numbers do not tell."""
+        rows = number_of_rows(frame)
+        reasons: list[dict[str, str]] = [{} for _ in range(rows)]
+        texts: list[dict[str, str]] = [{} for _ in range(rows)]
+        for column in self.columns:
+            cells = read_column(frame, column.name)
+            for row, reason in column.encode(cells).reasons.items():
+                reasons[row][column.name] = reason
+            if column.kind == "many levels":
+                for row, text in enumerate(cells.as_text()):
+                    texts[row][column.name] = "missing" if text is None else f"'{text}'"
+        return reasons, texts
+
 
 def fit_columns(frame: Any, y: np.ndarray, seed: int) -> tuple[ColumnEncoder, np.ndarray]:
     """The encoder of a training frame, and its rows as numbers ``(N, D)``; ``y (N, P)`` are their targets."""
