@@ -75,6 +75,18 @@ def test_models_are_measured_resumed_and_exported(folder):
     assert "3 were there before" in again.output
 
 
+def test_times_may_be_measured_alone_or_left_out(folder):
+    store, out = folder / "s.db", folder / "images.csv"
+    words = ["images", "--data", "bars", "--methods", "v3ae,d-v3ae", "--latent", 2, "--seeds", 1, "--store", store]
+    assert bench(*words, "--quick", "--times", "off", "--csv", out).exit_code == 0
+    found = {row["metric"] for row in rows_of(out)}
+    assert "elbo" in found
+    assert not found & {"seconds_train", "overhead_pseudo_inputs"}
+    mixed = bench(*words, "--quick", "--times", "only")
+    assert mixed.exit_code == 2
+    assert "do not go together" in mixed.output
+
+
 def test_foreign_images_are_told_apart_by_every_score(folder):
     out = folder / "detection.csv"
     words = ["detect", "--in", "bars", "--out", "dust,noise", "--latent", 2, "--seeds", 1, "--quick"]

@@ -49,7 +49,8 @@ def export_detection(store: Store, path: Path) -> int:
 
 
 def _preset(record: Record) -> str:
-    return record.protocol.partition("-")[2] or "sound"
+    """What was run; times are those of the models of the same name."""
+    return record.protocol.partition("-")[2].removeprefix("times").removeprefix("-") or "sound"
 
 
 def _export(store: Store, path: Path, protocol: str, row: Callable[[Record], dict[str, object]]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -23,11 +24,22 @@ Jobs = Annotated[int, typer.Option(help="Workers on this machine; one where ther
 Energy = Annotated[bool, typer.Option("--energy", help="Also tell energy and CO2 (extra: energy).")]
 
 
-def _preset(protocol: Protocol, quick: bool, tf32: bool) -> str:
-    chosen = [name for name, on in (("paper", protocol is Protocol.paper), ("tf32", tf32), ("quick", quick)) if on]
-    if len(chosen) > 1:
-        raise InputError("--protocol paper, --tf32 and --quick are presets of their own; give one of them.")
-    return chosen[0] if chosen else ""
+class Times(StrEnum):
+    """Whether seconds are measured."""
+
+    along = "along"
+    only = "only"
+    off = "off"
+
+
+def _preset(protocol: Protocol, quick: bool, tf32: bool, times: Times = Times.along) -> str:
+    from nescio.benchmark.image_runs import PRESETS
+
+    flags = (("paper", protocol is Protocol.paper), ("times", times is Times.only), ("tf32", tf32), ("quick", quick))
+    chosen = "-".join(name for name, on in flags if on)
+    if chosen and chosen not in PRESETS:
+        raise InputError(f"--protocol paper, --times only, --tf32 and --quick do not go together; got {chosen}.")
+    return chosen
 
 
 @bench.command()
@@ -40,6 +52,9 @@ def images(
     seeds: Seeds = 5,
     first_seed: First = 0,
     tf32: Annotated[bool, typer.Option("--tf32", help="Matrix products with fewer bits, on devices that can.")] = False,
+    times: Annotated[
+        Times, typer.Option(help="Seconds: along with the rest, nothing else, or off, where others share the device.")
+    ] = Times.along,
     quick: Quick = False,
     jobs: Jobs = 1,
     csv: Annotated[Path | None, typer.Option(help="Also write all records of images to this file.")] = None,
@@ -51,10 +66,18 @@ def images(
     from nescio.benchmark.image_runs import image_plan, run_images
 
     check_run(store, csv, jobs)
-    preset = _preset(protocol, quick, tf32)
+    preset = _preset(protocol, quick, tf32, times)
     chosen = split_names(methods) or (PAPER_IMAGE_METHODS if preset == "paper" else IMAGE_METHODS)
     plan = image_plan("images", split_names(data), chosen, latent or [10], seeds, first_seed=first_seed, preset=preset)
-    run(plan, store, csv, export_images, energy=energy, jobs=jobs, execute=run_images)
+    run(
+        plan,
+        store,
+        csv,
+        export_images,
+        energy=energy,
+        jobs=jobs,
+        execute=partial(run_images, timed=times is not Times.off),
+    )
 
 
 @bench.command()

@@ -40,7 +40,8 @@ def log_mass(dist: StudentT, low: Tensor | float, high: Tensor | float) -> Tenso
 
 def _log_difference(df: NDArray[np.float64], a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """log(F(b) - F(a)) for a <= b and a <= 0."""
-    below_a, below_b, above_b = standard_cdf(df, a), standard_cdf(df, b), standard_cdf(df, -b)
+    below_a, beyond_b = standard_cdf(df, a), standard_cdf(df, -np.abs(b))
+    above_b, below_b = np.where(b > 0, beyond_b, 1.0 - beyond_b), np.where(b > 0, 1.0 - beyond_b, beyond_b)
     around = np.log1p(-(below_a + above_b))  # one end on each side of the middle
     tail = np.log(below_b - below_a)
     found = np.where((b > 0) & (below_a + above_b < 0.5), around, tail)

@@ -14,7 +14,7 @@ from nescio.pseudo_inputs import CodeDescent, MultiScale, Placement, Rejected
 
 __all__ = ["drawn_codes", "place_codes"]
 
-DEFAULT = Rejected(MultiScale(1.5, 8.0), factor=3.0)
+DEFAULT = Rejected(MultiScale(1.5, 8.0), factor=4.0)
 LEAST_DISTANCE = 1.0
 """From the nearest code, in units of the codes' standard Gaussian prior: in two or three latent dimensions the codes
 lie so close together that a few times their spacing is still among them."""
