@@ -286,30 +286,114 @@ def test_columns_without_a_name_or_with_the_same_name():
     fit_fails("column 1 of 't.csv' has no name")
 
 
-def test_text_dates_and_empty_columns_are_named():
+def test_columns_that_cannot_be_used_are_named():
     table().write_csv("t.csv")
-    fit_fails(r"column 'id' holds text \('house 0' in data row 1\), not numbers; encode it .* --ignore")
+    fit_fails(r"column 'id' holds text that is nearly always another one \(24 different .*--ignore or --id")
     texts = table().drop("id").with_columns(pl.col("size").cast(pl.String))
     texts = texts.with_columns(size=pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("n/a")).otherwise("size"))
     texts.write_csv("t.csv")
-    fit_fails(r"column 'size' holds text \('n/a' in data row 6\)")
-    table().drop("id").with_columns(day=pl.lit(date(2024, 5, 1))).write_parquet("t.parquet")
-    fit_fails("column 'day' holds dates or times", data="t.parquet")
-    table().drop("id").with_columns(kind=pl.lit("a").cast(pl.Categorical)).write_parquet("t.parquet")
-    fit_fails("column 'kind' holds values of type Categorical", data="t.parquet")
-    table().drop("id").with_columns(size=pl.lit(None)).write_csv("t.csv")
-    fit_fails("column 'size' is empty in every row")
+    fit_fails(r"column 'size' holds text among numbers \('n/a' in row 5\); leave such cells empty")
+    table().drop("id").with_columns(list=pl.concat_list("size", "rent")).write_parquet("t.parquet")
+    fit_fails("column 'list' holds values of type List", data="t.parquet")
+    table().drop("id").with_columns(size=pl.lit(float("inf"))).write_csv("t.csv")
+    fit_fails(r"X contains infinity in column 'size' \(24 rows, the first is row 0\)")
+
+
+def test_targets_must_be_numbers_and_finite():
     table().write_csv("t.csv")
-    fit_fails("column 'id' holds text .* a target must be numeric", target="id")
-
-
-@pytest.mark.parametrize("gap", [None, float("nan"), float("inf")])
-@pytest.mark.parametrize("column", ["size", "price"])
-def test_gaps_are_named(gap, column):
-    rows = pl.int_range(pl.len())
-    holes = pl.when(rows.is_in([4, 9])).then(pl.lit(gap)).otherwise(pl.col(column)).alias(column)
+    fit_fails(r"column 'id' holds text \('house 0' in data row 1\), not numbers; a target must be numeric", target="id")
+    table().drop("id").with_columns(price=pl.lit(None)).write_csv("t.csv")
+    fit_fails("column 'price' is empty in every row; a target must be numeric")
+    holes = pl.when(pl.int_range(pl.len()) == 4).then(float("inf")).otherwise("price").alias("price")
     table().drop("id").with_columns(holes).write_csv("t.csv")
-    fit_fails(rf"column '{column}' has gaps in 2 of 24 rows \(.* the first is data row 5\); fill them or drop")
+    fit_fails(r"column 'price' has gaps in 1 of 24 rows \(.* the first is data row 5\); fill them or drop")
+    table().drop("id").with_columns(day=pl.lit(date(2024, 5, 1))).write_parquet("t.parquet")
+    fit_fails("column 'day' holds dates or times, not numbers", data="t.parquet", target="day")
+    kept = pl.when(pl.int_range(pl.len()) < 3).then("price").alias("price")
+    table().drop("id").with_columns(kept).write_csv("t.csv")
+    fit_fails("'t.csv' has 3 rows with a target; at least 4 are needed")
+
+
+@pytest.mark.parametrize("gap", [None, float("nan")])
+def test_rows_without_a_target_are_left_out_with_a_note(gap):
+    rows = pl.int_range(pl.len())
+    holes = pl.when(rows.is_in([4, 9])).then(pl.lit(gap)).otherwise(pl.col("price")).alias("price")
+    table().drop("id").with_columns(holes).write_csv("t.csv")
+    told = works("fit", "t.csv", "--target", "price", *FAST, "--out", "m")
+    assert "Note: 2 of 24 rows lack 'price' and are left out." in told
+    assert "Learned from 22 rows" in told
+
+
+def messy(rows: int = 260) -> pl.DataFrame:
+    rng = np.random.default_rng(2)
+    return table(rows).with_columns(
+        pl.Series("größe [m²]", rng.normal(50.0, 5.0, rows)),
+        pl.Series("colour", rng.choice(["red", "green"], rows)),
+        pl.Series("day", [f"2024-{1 + row % 12:02}-{1 + row % 28:02}" for row in range(rows)]),
+        pl.Series("gappy", [None if row % 7 == 0 else row / 5 for row in range(rows)]),
+        pl.Series("same", [1] * rows),
+        pl.Series("empty", [None] * rows),
+    )
+
+
+def test_a_messy_table_goes_through_and_says_what_it_did(monkeypatch):
+    messy().write_csv("t.csv")
+    told = works("fit", "t.csv", "--target", "price", "--id", "id", *FAST, "--out", "m")
+    assert "Note: X has columns without a single value, which are left out: 'empty'." in told
+    lines = [" ".join(line.split()) for line in told.splitlines()]
+    assert "Columns:" in lines
+    assert "colour category a column for each level: 'green', 'red'" in lines
+    assert "day date in days since 2024-01-01" in lines
+    assert "gappy number as it is, gaps are 25.9 and marked" in lines
+    assert "same number as it is (constant)" in lines
+    assert "garden boolean as 0 and 1" in lines
+    assert "and 4 numbers as they are" in lines
+    new = messy(40).with_columns(
+        colour=pl.when(pl.int_range(pl.len()) == 3).then(pl.lit("mauve")).otherwise("colour"),
+        size=pl.when(pl.int_range(pl.len()) == 5).then(9e5).otherwise("size"),
+    )
+    new.select(sorted(new.columns)).write_csv("u.csv")
+    told = works("predict", "m", "u.csv", "--out", "p.csv", "--explain")
+    found = pl.read_csv("p.csv")
+    assert found.columns[-1] == "why"
+    assert found["verdict"][3] == found["verdict"][5] == "outside"
+    assert found["why"][3].startswith("outside: no training row has colour = 'mauve'")
+    assert found["why"][5].startswith("outside: size = 900000, above every training row (max ")
+    inside = found.filter(pl.col("verdict") == "inside")
+    assert inside.height > 25
+    assert (inside["why"] == "").all()
+    assert "Not used by the model and carried through: 'id', 'price'." in told
+    monkeypatch.setattr(sys.modules["nescio.cli.predict"], "BLOCK", 16)  # the whole is the sum of its blocks
+    works("predict", "m", "u.csv", "--out", "q.csv", "--explain")
+    assert Path("q.csv").read_bytes() == Path("p.csv").read_bytes()
+
+
+def test_strange_tables_are_announced_loudly_and_usual_ones_calmly(ready):
+    messy().write_csv("t.csv")
+    works("fit", "t.csv", "--target", "price", "--id", "id", "--ignore", "empty", *FAST, "--out", "m")
+    told = works("predict", "m", "t.csv", "--out", "p.csv")
+    assert "rows like those in training would give about 5.0%." in told
+    assert "WARNING" not in told
+    messy().with_columns(pl.col("size") * 5.0).write_csv("u.csv")
+    told = works("predict", "m", "u.csv", "--out", "p.csv")
+    assert re.search(r"WARNING: \d+ of 260 rows \(\d+\.\d%\) are at the edge or outside", told)
+    told = works("predict", "m", "t.csv", "--out", "p.csv", "--rates", "0.2,0.1")
+    assert "would give about 20.0%" in told
+    found = pl.read_csv("p.csv")
+    assert ((found["support"] <= 0.1) == (found["verdict"] == "outside")).all()
+
+
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [
+        ("0.05", "--rates must be two numbers with a comma"),
+        ("a,b", "--rates must be two numbers"),
+        ("0.05,2", "--rates must lie strictly between 0 and 1"),
+        ("0.01,0.05", "--rates must not have more false alarms outside than at the edge"),
+    ],
+)
+def test_rates_that_make_no_sense(ready, rates, words):
+    predict_fails(words, "--rates", rates)
 
 
 def test_targets_that_contradict_the_rest():
@@ -394,9 +478,7 @@ def test_tables_that_do_not_fit_the_model(ready):
     table().rename({"size": "sizes"}).write_csv("t.csv")
     predict_fails("the model needs 'size', which 't.csv' does not have; did you mean 'sizes'?")
     table().with_columns(rooms=pl.lit("many")).write_csv("t.csv")
-    predict_fails(r"column 'rooms' holds text \('many' in data row 1\), not numbers; the model was fitted on numbers")
-    table().with_columns(rooms=pl.when(pl.col("rooms") > 1).then("rooms")).write_csv("t.csv")
-    predict_fails("column 'rooms' has gaps")
+    predict_fails(r"column 'rooms' holds text, 'many' in row 0, but was a number in training; convert it first")
     Path("t.csv").write_text("size,rooms,garden\n")
     predict_fails("'t.csv' has no rows")
     predict_fails("there is no file 'u.csv'", data="u.csv")

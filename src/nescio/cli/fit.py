@@ -12,7 +12,7 @@ import typer
 from nescio._files import check_destination
 from nescio._validation import InputError, join_names
 from nescio.cli.predict import output_columns
-from nescio.cli.tables import check_columns, check_not_input, numeric_frame, read_table
+from nescio.cli.tables import check_columns, check_not_input, numeric_frame, read_table, with_targets
 
 if TYPE_CHECKING:
     from nescio import DissipativeRegressor
@@ -63,8 +63,11 @@ def fit(
         raise InputError(f"--outside has {len(levels)} levels for {len(targets)} targets; give one, or one for each.")
     if frame.height < LEAST_ROWS:
         raise InputError(f"'{data}' has {frame.height} rows; at least {LEAST_ROWS} are needed to fit.")
+    frame = with_targets(frame, targets)
+    if frame.height < LEAST_ROWS:
+        raise InputError(f"'{data}' has {frame.height} rows with a target; at least {LEAST_ROWS} are needed to fit.")
     y = numeric_frame(frame, targets, "a target must be numeric").to_numpy()
-    table = numeric_frame(frame, features, "encode it as numbers or leave it out with --ignore")
+    table = frame.select(features)
 
     settings: dict[str, Any] = {"random_state": seed, "device": device, "verbose": True}
     settings["calibrate"] = "conformal" if conformal else None
@@ -80,7 +83,7 @@ def fit(
     model.verbose = False
     model.target_names_ = targets
     save(model, out)
-    typer.echo(_summary(model, time.perf_counter() - began, out), err=True)
+    typer.echo("\n".join([*_columns_table(model), _summary(model, time.perf_counter() - began, out)]), err=True)
 
 
 def column_names(options: list[str] | None, columns: list[str]) -> list[str]:
@@ -118,6 +121,23 @@ def _features(columns: list[str], targets: list[str], left_out: list[str]) -> li
     if not features:
         raise InputError("no feature column is left; take some out of --target, --ignore or --id.")
     return features
+
+
+def _columns_table(model: DissipativeRegressor) -> list[str]:
+    """What was done with each column, a line for each; plain numbers are counted only."""
+    records = [] if model.columns_ is None else model.columns_.describe()
+    told = [one for one in records if one["kind"] != "number" or one["columns"] != 1 or one["note"]]
+    if not told:
+        return []
+    names, kinds = (max(len(one[key]) for one in told) for key in ("name", "kind"))
+    notes = [f" ({one['note']})" if one["note"] else "" for one in told]
+    lines = [
+        f"  {one['name']:{names}}  {one['kind']:{kinds}}  {one['done']}{note}"
+        for one, note in zip(told, notes, strict=True)
+    ]
+    if len(told) < len(records):
+        lines.append(f"  and {len(records) - len(told)} numbers as they are")
+    return ["Columns:", *lines]
 
 
 def _summary(model: DissipativeRegressor, seconds: float, out: Path) -> str:

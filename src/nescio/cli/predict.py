@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from nescio._files import check_destination
-from nescio._validation import InputError, check_fraction
+from nescio._validation import InputError, check_fraction, join_names
 from nescio.cli.tables import check_columns, check_kind, check_not_input, numeric_frame, read_table, write_table
 
 if TYPE_CHECKING:
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 __all__ = ["model_inputs", "output_columns", "predict", "target_names"]
 
+BLOCK = 20_000  # rows at a time: memory does not grow with the table
 PARTS = ("mean", "std", "lower", "upper", "aleatoric_std", "epistemic_std")
 
 
-def output_columns(targets: list[str]) -> list[str]:
+def output_columns(targets: list[str], explain: bool = False) -> list[str]:
     """The columns that predictions of these targets have.
 
     >>> output_columns(["price"])[:2]
     ['price_mean', 'price_std']
     """
-    return [*(f"{name}_{part}" for name in targets for part in PARTS), "support", "verdict", "interval"]
+    more = ["support", "verdict", "interval", *(["why"] if explain else [])]
+    return [*(f"{name}_{part}" for name in targets for part in PARTS), *more]
 
 
 def predict(
@@ -35,14 +37,22 @@ def predict(
     data: Annotated[Path, typer.Argument(help="The table: .csv, .csv.gz or .parquet.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Where to write the predictions.", show_default=False)],
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
+    rates: Annotated[
+        str, typer.Option(metavar="EDGE,OUTSIDE", help="How often rows from inside may be called edge and outside.")
+    ] = "0.05,0.005",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Add a column that says why rows are at the edge or outside.")
+    ] = False,
 ) -> None:
     """Predict each row of a table: mean, spread, interval, and whether the model has seen anything like it.
 
     Columns that the model does not use are carried through, in front of the predictions.
     """
     from nescio import load
+    from nescio.estimators.watch import watch_rows
 
     check_fraction("--level", level)
+    edge, outside = _rates(rates)
     check_kind(out)
     check_not_input(out, model, data)
     check_destination(out)
@@ -51,23 +61,45 @@ def predict(
     features, inputs = model_inputs(regressor, frame, data)
     targets = target_names(regressor)
     carried = frame.select([name for name in frame.columns if name not in features])
-    outputs = output_columns(targets)
+    outputs = output_columns(targets, explain)
     clash = [name for name in carried.columns if name in outputs]
     if clash:
         raise InputError(f"column '{clash[0]}' of '{data}' has the name of an output column; rename or drop it.")
-    answers = _answers(regressor, inputs, level)
+    parts = [
+        _answers(regressor, inputs[start : start + BLOCK], level, (edge, outside), explain)
+        for start in range(0, frame.height, BLOCK)
+    ]
+    answers = [np.concatenate(column) for column in zip(*parts, strict=True)]
     write_table(carried.to_dict() | dict(zip(outputs, answers, strict=True)), out)
-    counts = Counter(answers[-2].tolist())
+    words = answers[outputs.index("verdict")]
+    counts = Counter(words.tolist())
     listed = ", ".join(f"{counts[word]} {word}" for word in ("inside", "edge", "outside", "unknown") if counts[word])
     typer.echo(f"Predicted {frame.height} rows: {listed}.\nWritten to {out}.", err=True)
+    if carried.width:
+        typer.echo(f"Not used by the model and carried through: {join_names(carried.columns)}.", err=True)
+    watch = watch_rows(answers[outputs.index("support")], regressor.support_, edge, outside)
+    typer.echo(str(watch), err=True)
+
+
+def _rates(text: str) -> tuple[float, float]:
+    try:
+        edge, outside = (float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"--rates must be two numbers with a comma between them; got '{text}'.") from None
+    check_fraction("--rates", edge)
+    check_fraction("--rates", outside)
+    if outside > edge:
+        raise InputError(f"--rates must not have more false alarms outside than at the edge; got '{text}'.")
+    return edge, outside
 
 
 def model_inputs(regressor: Any, frame: pl.DataFrame, data: Path) -> tuple[list[str], Any]:
     """Names of the features in the table ``data``, and their columns as the model takes them."""
     features = _features(regressor, frame, data)
-    table = numeric_frame(frame, features, "the model was fitted on numbers there")
+    if hasattr(regressor, "feature_names_in_"):
+        return features, frame.select(features)
     # A model that was fitted on an array has no names to compare with.
-    return features, table if hasattr(regressor, "feature_names_in_") else table.to_numpy()
+    return features, numeric_frame(frame, features, "the model was fitted on numbers there").to_numpy()
 
 
 def _features(regressor: Any, frame: pl.DataFrame, data: Path) -> list[str]:
@@ -91,7 +123,7 @@ def target_names(regressor: Any) -> list[str]:
     return ["y"] if regressor.n_outputs_ == 1 else [f"y{number}" for number in range(regressor.n_outputs_)]
 
 
-def _answers(regressor: Any, inputs: Any, level: float) -> list[np.ndarray]:
+def _answers(regressor: Any, inputs: Any, level: float, rates: tuple[float, float], explain: bool) -> list[np.ndarray]:
     """The output columns in order."""
     dist = regressor.predict_dist(inputs)
     lower, upper = regressor.predict_interval(inputs, level)
@@ -99,5 +131,8 @@ def _answers(regressor: Any, inputs: Any, level: float) -> list[np.ndarray]:
     parts = [dist.mean, dist.std, lower, upper, dist.aleatoric_std, beyond_noise]
     tables = [part.reshape(len(part), -1) for part in parts]
     columns = [table[:, target] for target in range(regressor.n_outputs_) for table in tables]
-    kinds = regressor.interval_kind(inputs, level)
-    return [*columns, regressor.support(inputs), regressor.verdict(inputs), kinds]
+    columns += [regressor.support(inputs), regressor.verdict(inputs, *rates), regressor.interval_kind(inputs, level)]
+    if explain:
+        words = [str(one) if one.reasons else "" for one in regressor.explain(inputs, *rates)]
+        columns.append(np.array(words, dtype=object))
+    return columns

@@ -6,6 +6,7 @@ import csv
 import difflib
 import gzip
 import os
+import warnings
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,7 +20,15 @@ from nescio._validation import InputError, join_names
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["check_columns", "check_kind", "check_not_input", "numeric_frame", "read_table", "write_table"]
+__all__ = [
+    "check_columns",
+    "check_kind",
+    "check_not_input",
+    "numeric_frame",
+    "read_table",
+    "with_targets",
+    "write_table",
+]
 
 KINDS = (".csv", ".csv.gz", ".parquet")
 
@@ -140,6 +149,25 @@ def numeric_frame(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> p
                 f"is data row {int(gaps.argmax()) + 1}); fill them or drop these rows."
             )
     return frame.select(polars.col(list(columns)).cast(polars.Float64))
+
+
+def with_targets(frame: pl.DataFrame, targets: Sequence[str]) -> pl.DataFrame:
+    """The rows that have all their targets; a note tells how many do not, since nothing is learned from those."""
+    polars = _polars()
+    kept = np.ones(frame.height, dtype=bool)
+    for name in targets:
+        series = frame[name]
+        gaps = series.is_null()
+        if series.dtype.is_float():
+            gaps = gaps | series.is_nan().fill_null(False)
+        kept &= ~gaps.to_numpy()
+    lacking = int((~kept).sum())
+    if lacking and kept.any():
+        warnings.warn(
+            f"{lacking} of {frame.height} rows lack {join_names(targets)} and are left out.", UserWarning, stacklevel=2
+        )
+        return frame.filter(polars.Series(kept))
+    return frame
 
 
 def _content(series: pl.Series) -> str:
