@@ -19,7 +19,7 @@ def made_up_fit(data: str, method: str, level: float) -> ToyFit:
     return ToyFit(data, method, toy.x[:, 0], toy.y, x, mean, std, 0.8 * std, 0.6 * std, toy_std(x), level, hole)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fits():
     return [
         made_up_fit(data, method, level)

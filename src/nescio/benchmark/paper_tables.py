@@ -156,15 +156,15 @@ def _count(count: tuple[int, int] | None, top: int) -> Cell:
     return EMPTY if count is None else Cell(count[0], second=count[1], best=0 < top == count[0])
 
 
-def compare(results: Results) -> list[Comparison]:
-    """Our d-VV and VV beside every published cell of four metrics on the full sets.
+def compare(results: Results, metrics: Sequence[str] = METRICS_COMPARED) -> list[Comparison]:
+    """Our d-VV and VV beside every published cell of these metrics on the full sets.
 
     The tolerance is the largest of two published standard deviations, a tenth of the published value and 0.02. The
     published d-VV of yacht is compared with the variant that was run, ``d-vv-swapped``.
     """
     found = []
     for split in SPLITS:
-        for metric in METRICS_COMPARED:
+        for metric in metrics:
             for dataset in FULL_DATASETS:
                 for method in METHODS_COMPARED:
                     key = Key(metric, split, dataset, method)

@@ -22,6 +22,7 @@ from nescio.cli.data import data
 from nescio.cli.demo import demo
 from nescio.cli.fit import fit
 from nescio.cli.predict import predict
+from nescio.cli.reproduce import reproduce
 
 __all__ = ["app", "detect", "images", "main"]
 
@@ -90,6 +91,7 @@ app.command()(demo)
 app.command()(fit)
 app.command()(predict)
 app.command()(check)
+app.command()(reproduce)
 app.add_typer(data)
 app.add_typer(bench)
 

@@ -13,7 +13,7 @@ from typing import Any
 from nescio._validation import check_one_of
 from nescio.benchmark.cells import Cell, Table
 
-__all__ = ["FORMATS", "render"]
+__all__ = ["FORMATS", "cell_text", "note_letters", "render", "table_notes"]
 
 
 def render(tables: Sequence[Table], form: str) -> str:
@@ -32,7 +32,8 @@ def _number(value: float, digits: int) -> str:
     return f"{value:.1e}" if abs(value) >= 1e5 else f"{value:.{digits}f}"
 
 
-def _shown(cell: Cell, digits: int) -> str:
+def cell_text(cell: Cell, digits: int) -> str:
+    """A cell in words: the value, with its spread, interval or second number."""
     if cell.value is None:
         return ""
     if isinstance(cell.value, str):
@@ -45,27 +46,28 @@ def _shown(cell: Cell, digits: int) -> str:
     return text if cell.second is None else f"{text} / {cell.second}"
 
 
-def _letters(table: Table) -> dict[str, str]:
+def note_letters(table: Table) -> dict[str, str]:
     """A letter for each note of a cell, in the order in which they come."""
     notes = dict.fromkeys(note for row in table.rows for cell in row for note in cell.notes)
     return {note: chr(ord("a") + number) for number, note in enumerate(notes)}
 
 
 def _grid(table: Table, emphasise: Callable[[str], str], mark: Callable[[str], str]) -> list[list[str]]:
-    letters = _letters(table)
+    letters = note_letters(table)
     grid = [list(table.columns)]
     for row in table.rows:
         line = []
         for cell in row:
-            text = _shown(cell, table.digits)
+            text = cell_text(cell, table.digits)
             text = emphasise(text) if cell.best else text
             line.append(text + (mark("".join(letters[note] for note in cell.notes)) if cell.notes else ""))
         grid.append(line)
     return grid
 
 
-def _notes(table: Table) -> list[str]:
-    return [*table.notes, *(f"({letter}) {note}" for note, letter in _letters(table).items())]
+def table_notes(table: Table) -> list[str]:
+    """The notes of a table, those of cells with their letters."""
+    return [*table.notes, *(f"({letter}) {note}" for note, letter in note_letters(table).items())]
 
 
 def _text(tables: Sequence[Table]) -> str:
@@ -82,7 +84,7 @@ def _text(tables: Sequence[Table]) -> str:
         ]
         rule = "-" * (sum(widths) + 2 * len(widths) - 2)
         best = any(cell.best for row in table.rows for cell in row)
-        notes = [*_notes(table), *(["* the best, or marked as said above."] if best else [])]
+        notes = [*table_notes(table), *(["* the best, or marked as said above."] if best else [])]
         parts.append("\n".join([table.title, rule, lines[0], rule, *lines[1:], rule, *notes]))
     return "\n\n".join(parts) + "\n"
 
@@ -94,7 +96,7 @@ def _markdown(tables: Sequence[Table]) -> str:
         safe = [[cell.replace("|", "\\|") for cell in line] for line in grid]
         lines = ["| " + " | ".join(line) + " |" for line in safe]
         ruler = "|" + "---|" * table.labels + "---:|" * (len(table.columns) - table.labels)
-        notes = [f"- {note}" for note in _notes(table)]
+        notes = [f"- {note}" for note in table_notes(table)]
         parts.append("\n".join([f"### {table.title}", "", lines[0], ruler, *lines[1:], "", *notes]))
     return "\n\n".join(parts) + "\n"
 
@@ -105,7 +107,7 @@ def _csv(tables: Sequence[Table]) -> str:
     writer.writerow(("table", "row", "column", "value", "spread", "low", "high", "second", "best", "notes"))
     for table in tables:
         for row in table.rows:
-            label = " / ".join(_shown(cell, 0) for cell in row[: table.labels])
+            label = " / ".join(cell_text(cell, 0) for cell in row[: table.labels])
             for column, cell in zip(table.columns[table.labels :], row[table.labels :], strict=True):
                 if cell.value is not None:
                     low, high = cell.interval or (None, None)
@@ -147,11 +149,11 @@ def _html(tables: Sequence[Table]) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     shown = []
     for table in tables:
-        letters = _letters(table)
+        letters = note_letters(table)
         rows = [
             [
                 {
-                    "text": _shown(cell, table.digits),
+                    "text": cell_text(cell, table.digits),
                     "best": cell.best,
                     "mark": Markup("<sup>") + escape("".join(letters[n] for n in cell.notes)) + Markup("</sup>")
                     if cell.notes
@@ -161,7 +163,7 @@ def _html(tables: Sequence[Table]) -> str:
             ]
             for row in table.rows
         ]
-        shown.append({"table": table, "rows": rows, "notes": _notes(table)})
+        shown.append({"table": table, "rows": rows, "notes": table_notes(table)})
     return environment.from_string(text).render(tables=shown) + "\n"
 
 

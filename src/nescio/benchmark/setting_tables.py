@@ -1,0 +1,159 @@
+"""Tables of settings: the generators' parameters from the code's defaults, the data sets from its list of sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from nescio.benchmark.cells import EMPTY, Cell, Results, Table
+from nescio.benchmark.names import FULL_DATASETS
+from nescio.benchmark.published_times import GENERATIVE_TIMES, REGRESSION_TIMES
+from nescio.benchmark.statistics import spread
+from nescio.datasets.image_sources import IMAGE_SOURCES
+from nescio.datasets.images import image_names
+from nescio.datasets.sources import SOURCES
+from nescio.datasets.uci import uci_names
+from nescio.pseudo_inputs import CodeDescent, MixtureDescent
+
+__all__ = [
+    "GENERATORS", "generator_table", "image_sources_table", "image_times_table", "regression_times_table",
+    "uci_sources_table",
+]  # fmt: skip
+
+PRINTED_UCI = {
+    "boston": (505, 13, 1), "carbon": (10721, 5, 3), "concrete": (1030, 8, 1), "energy": (768, 8, 2),
+    "kin8nm": (8192, 8, 1), "naval": (11934, 16, 2), "ccpp": (9568, 4, 1), "protein": (45630, 9, 1),
+    "superconductivity": (21263, 81, 1), "wine_red": (1599, 11, 1), "wine_white": (4898, 11, 1), "yacht": (308, 6, 1),
+}  # fmt: skip
+PRINTED_IMAGES = {
+    "mnist": (70000, 1, 28, 28), "fashion_mnist": (70000, 1, 28, 28), "emnist": (70000, 1, 28, 28),
+    "kmnist": (70000, 1, 28, 28), "svhn": (600000, 3, 32, 32), "cifar10": (60000, 3, 32, 32),
+}  # fmt: skip
+
+
+GENERATORS: dict[str, tuple[tuple[str, ...], dict[str, MixtureDescent | CodeDescent]]] = {
+    "regression": (("N", "5", "0.005", "0.4"),
+                   {"MixtureDescent()": MixtureDescent(), "MixtureDescent.as_run()": MixtureDescent.as_run()}),
+    "codes": (("N", "10", "0.007", "0.4"), {"CodeDescent()": CodeDescent()}),
+}  # fmt: skip
+
+
+def generator_table(kind: str) -> Table:
+    """K, iterations, tolerance and step of a generator, as printed and in the code's own defaults.
+
+    Paper: tab:regression_pig_parameters, tab:vae_pig_parameters.
+    """
+    printed, ours = GENERATORS[kind]
+    rows = [(Cell("in the paper"), *map(Cell, printed), Cell("steps of δ∇p, a stop at the tolerance"))]
+    for name, each in ours.items():
+        bound = f"{each.tolerance:g}" if each.gate is None else f"{each.gate:g}, as a gate"
+        how = f"{'unit steps' if each.normalise else 'steps'} down {each.gradient.replace('_', '-')}"
+        cells = ("as many as asked for", str(each.steps), bound, f"{each.step_size:g}", how)
+        rows.append((Cell(name), *map(Cell, cells)))
+    columns = ("where", "K", "max_iterations", "tolerance", "δ", "how")
+    fact = ", ".join(field.name for field in fields(next(iter(ours.values()))))
+    notes = (f"Read from the code when this page was made, which has the fields {fact}.",)
+    return Table(f"generator_{kind}", "Parameters of the pseudo-input generator", columns, tuple(rows), notes)
+
+
+def uci_sources_table() -> Table:
+    """Rows, inputs and outputs of each regression set, printed and as published, and where it comes from.
+
+    Paper: tab:uci_benchmarks_sources.
+    """
+    here = set(uci_names())
+    rows = []
+    for name, printed in PRINTED_UCI.items():
+        source = SOURCES[name]
+        same = tuple(source.shape) == printed
+        note = () if same else ("The paper prints another count; docs/datasets.md says why.",)
+        hand = "yes" if name in here else "in part" if f"{name}_partial" in here else "no"
+        cells = (Cell(name), Cell(_shape(printed)), Cell(_shape(source.shape), notes=note), Cell(hand))
+        rows.append((*cells, Cell(source.url)))
+    columns = ("set", "printed (N, inputs, outputs)", "published", "at hand", "address")
+    return Table("uci_sources", "The regression sets", columns, tuple(rows))
+
+
+def image_sources_table() -> Table:
+    """Size and shape of each set of images, printed and as published, and where it comes from.
+
+    Paper: tab:gen_mod_datasets.
+    """
+    here = set(image_names())
+    rows = []
+    for name, printed in PRINTED_IMAGES.items():
+        source = IMAGE_SOURCES[name]
+        count = source.train[0] + source.test[0]
+        channels = source.train[3] if len(source.train) == 4 else 1
+        ours = (count, channels, *source.train[1:3])
+        hand = "yes" if name in here else "test part of 2018" if f"{name}_2018" in here else (
+            "a third" if f"{name}_subset" in here else "no")  # fmt: skip
+        note = () if ours == printed else (_count_note(name),)
+        rows.append((Cell(name), Cell(_shape(printed)), Cell(_shape(ours), notes=note), Cell(hand),
+                     Cell(source.files[0][0])))  # fmt: skip
+    columns = ("set", "printed (N, C, height, width)", "published", "at hand", "address")
+    return Table("image_sources", "The sets of images", columns, tuple(rows))
+
+
+def _count_note(name: str) -> str:
+    if name == "emnist":
+        return "The split of letters, of which the authors took the first ten; the paper prints the size of MNIST."
+    if name == "svhn":
+        return "The cropped training and test parts; the paper prints all that the publishers have, extra images too."
+    return "The paper prints another count."
+
+
+def _shape(numbers: Sequence[int]) -> str:
+    return " × ".join(f"{number:,}" for number in numbers)
+
+
+def regression_times_table(paper: Results, sound: Results | None) -> Table:
+    """Seconds for one fit of d-VV: printed, and ours under both protocols; CO₂ as printed.
+
+    Paper: sec:appendix-implementation-details.
+    """
+    rows = []
+    for name in (*FULL_DATASETS, "superconductivity"):
+        carbon, seconds = REGRESSION_TIMES[name]
+        cells = [Cell(name), Cell(f"{carbon:.6f}"), Cell(seconds)]
+        for results, protocol in ((paper, "paper"), (sound, "sound")):
+            found = _seconds(results, protocol, name)
+            cells.append(EMPTY if found is None else Cell(found.mean, found.std))
+        rows.append(tuple(cells))
+    columns = ("data", "printed: CO₂ (kg)", "printed: time (s)", "ours, protocol paper (s)", "ours, protocol sound (s)")
+    notes = (
+        "One fit of d-VV. Ours: mean ± standard deviation over random splits; models of a data set train together in "
+        "one stack and share its time. Hardware: printed, an RTX 3080; ours, as the files *_provenance.csv say.",
+        "Energy was not measured in the recorded runs; nescio bench --energy does.",
+    )
+    return Table("regression_times", "Running times of regression", columns, tuple(rows), notes, digits=1)
+
+
+def _seconds(results: Results | None, protocol: str, dataset: str):  # type: ignore[no-untyped-def]
+    for group, datasets in (results or {}).items():
+        if (group.protocol, group.split, group.metric) == (protocol, "standard", "seconds"):
+            values = datasets.get(dataset, {}).get("d-vv")
+            if values:
+                return spread(values.values())
+    return None
+
+
+def image_times_table(rows: Sequence[dict[str, str]], method: str) -> Table:
+    """Seconds to train a model of images: printed, and ours.
+
+    Paper: tab:runtime_gen_models, tab:runtime_gen_models_wout_pi.
+    """
+    printed = GENERATIVE_TIMES[method]
+    lines = []
+    for name, (carbon, seconds) in printed.items():
+        found: dict[str, list[float]] = {}
+        for row in rows:
+            if row["method"] == method and row["metric"] == "seconds_train" and row["dataset"].startswith(name):
+                run = f"{row['dataset']}, {row['latent']} latents, protocol {row['protocol']}"
+                found.setdefault(run, []).append(float(row["value"]))
+        ours = [Cell(spread(v).mean, spread(v).std) for v in found.values()] or [EMPTY]
+        for which, cell in zip(list(found) or ["not run"], ours, strict=True):
+            lines.append((Cell(name), Cell(which), Cell(f"{carbon:.6f}"), Cell(seconds), cell))
+    columns = ("set", "our run", "printed: CO₂ (kg)", "printed: time (s)", "ours (s)")
+    notes = ("Ours: mean ± standard deviation over seeds, on the hardware that images_provenance.csv names.",)
+    return Table(f"times_{method}", "Running times of models of images", columns, tuple(lines), notes, 2, digits=1)

@@ -1,0 +1,151 @@
+"""Drawings of the models of images: maps over codes, sheets of images, paths of codes, densities of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from nescio.report.style import INK, MAP, METHOD_COLOURS, METHOD_NAMES, NORMAL, SMALL, dress, label, panels
+
+__all__ = ["entropies", "path_figure", "samples", "score_densities", "variance_maps"]
+
+Arrays = Mapping[str, np.ndarray]
+# Tol's "light" palette, ten classes: only to see that classes lie apart.
+CLASSES = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00", "#DDDDDD", "#888888")
+INSIDE, OUTSIDE = METHOD_COLOURS["d-vv"], METHOD_COLOURS["vv"]
+RULES = {
+    "none": "bound, no refit",
+    "transductive": "bound, encoder refitted to all foreign images (the paper's)",
+    "per-image": "gain of the bound by a refit of each image alone",
+    "novelty": "our score, no refit",
+}
+
+
+def variance_maps(found: Arrays, methods: Sequence[str]) -> Figure:
+    """The decoder's variance over the plane of codes with codes of test images; and images drawn there."""
+    figure, grid = panels(len(methods), 2, 2.9, share=False)
+    top = max(float(found[f"variance/{method}"].max()) for method in methods)
+    low = min(float(found[f"variance/{method}"].min()) for method in methods)
+    for row, method in enumerate(methods):
+        axes = grid[row][0]
+        axis = found[f"axis/{method}"]
+        shown = _map(axes, axis, found[f"variance/{method}"], LogNorm(max(low, 1e-3), top))
+        _codes(axes, found[f"codes/{method}"], found["labels"])
+        dress(axes, METHOD_NAMES[method])
+        label(axes, "code 2", bottom=row == len(methods) - 1, x="code 1")
+        bar = figure.colorbar(shown, ax=axes, shrink=0.85, pad=0.02)
+        bar.set_label("variance, summed", fontsize=SMALL, color=INK)
+        bar.ax.tick_params(labelsize=SMALL - 1)
+        _sheet(grid[row][1], found[f"lattice/{method}"], 9, "images drawn there")
+    return figure
+
+
+def samples(found: Arrays, methods: Sequence[str]) -> Figure:
+    """Test images, and sheets drawn from each model: at the codes of those images, and at fresh codes."""
+    figure, grid = panels(1 + len(methods), 2, 2.75, share=False, width=5.6)
+    _sheet(grid[0][0], found["data"], 6, "test images")
+    grid[0][1].set_axis_off()
+    for row, method in enumerate(methods, start=1):
+        _sheet(grid[row][0], found[f"again/{method}"], 6, f"{METHOD_NAMES[method]}: the same, drawn")
+        _sheet(grid[row][1], found[f"samples/{method}"], 6, f"{METHOD_NAMES[method]}: new")
+    return figure
+
+
+def path_figure(found: Arrays, methods: Sequence[str]) -> Figure:
+    """Codes of foreign images on their way while the encoder is fitted to them, and what is drawn at both ends."""
+    figure, grid = panels(len(methods), 2, 2.9, share=False)
+    for row, method in enumerate(methods):
+        axes = grid[row][0]
+        variance = found[f"variance/{method}"]
+        _map(axes, found[f"axis/{method}"], variance, LogNorm(max(float(variance.min()), 1e-6), float(variance.max())))
+        _codes(axes, found[f"codes/{method}"], None)
+        path = found[f"path/{method}"]
+        for place in range(path.shape[1]):
+            axes.plot(path[:, place, 0], path[:, place, 1], "-", color="#D55E00", linewidth=1.3)
+            axes.plot(*path[0, place], "o", color="white", markeredgecolor="#D55E00", markersize=4)
+            axes.plot(*path[-1, place], "o", color="#D55E00", markersize=4)
+        reach = float(found[f"axis/{method}"][-1])
+        axes.set_xlim(-reach, reach)
+        axes.set_ylim(-reach, reach)
+        dress(axes, METHOD_NAMES[method])
+        label(axes, "code 2", bottom=row == len(methods) - 1, x="code 1")
+        rows = [found["foreign"], found[f"before/{method}"], found[f"after/{method}"]]
+        _sheet(grid[row][1], np.concatenate(rows), path.shape[1], "foreign; drawn before; drawn after")
+    return figure
+
+
+def score_densities(
+    found: Arrays, methods: Sequence[str], aurocs: Mapping[tuple[str, str], float], outside: str
+) -> Figure:
+    """How scores of ordinary and of foreign images are spread, a row for each rule and a column for each model."""
+    figure, grid = panels(len(RULES), len(methods), 1.6, share=False)
+    for row, (rule, words) in enumerate(RULES.items()):
+        for column, method in enumerate(methods):
+            axes = grid[row][column]
+            inside, foreign = (found[f"{rule}/{method}/{where}"] for where in ("inside", "outside"))
+            both = np.concatenate([inside, foreign])
+            low, high = np.quantile(both, [0.01, 0.99])
+            edges = np.linspace(low, high, 41).tolist()
+            for values, colour, name in ((inside, INSIDE, "FashionMNIST"), (foreign, OUTSIDE, outside)):
+                axes.hist(
+                    np.clip(values, low, high), edges, density=True, color=colour, alpha=0.55, label=name, linewidth=0
+                )
+            dress(axes, f"{METHOD_NAMES[method]}: AUROC {aurocs[rule, method]:.3f}")
+            axes.set_yticks([])
+            axes.spines["left"].set_visible(False)
+            axes.set_xlabel(words if column == 0 else "", fontsize=SMALL, color=INK, loc="left")
+    handles, names = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=2, fontsize=SMALL, frameon=False)
+    return figure
+
+
+def entropies(found: Arrays, methods: Sequence[str]) -> Figure:
+    """The entropy of the mean image over the plane of codes, and mean images there."""
+    figure, grid = panels(len(methods), 2, 2.9, share=False)
+    top = max(float(found[f"entropy/{method}"].max()) for method in methods)
+    low = min(float(found[f"entropy/{method}"].min()) for method in methods)
+    for row, method in enumerate(methods):
+        axes = grid[row][0]
+        shown = axes.pcolormesh(
+            found[f"axis/{method}"], found[f"axis/{method}"], found[f"entropy/{method}"], cmap=MAP, vmin=low, vmax=top,
+            rasterized=True, shading="gouraud",
+        )  # fmt: skip
+        axes.set_aspect("equal")
+        _codes(axes, found[f"codes/{method}"], found["labels"])
+        dress(axes, "without pseudo-inputs" if row == 0 else "with pseudo-inputs")
+        label(axes, "code 2", bottom=row == len(methods) - 1, x="code 1")
+        bar = figure.colorbar(shown, ax=axes, shrink=0.85, pad=0.02)
+        bar.set_label("entropy (nats)", fontsize=SMALL, color=INK)
+        bar.ax.tick_params(labelsize=SMALL - 1)
+        _sheet(grid[row][1], found[f"lattice/{method}"], 9, "mean images there")
+    return figure
+
+
+def _map(axes: Axes, axis: np.ndarray, values: np.ndarray, norm: LogNorm) -> Any:
+    shown = axes.pcolormesh(axis, axis, values, cmap=MAP, norm=norm, rasterized=True, shading="gouraud")
+    axes.set_aspect("equal")
+    return shown
+
+
+def _codes(axes: Axes, codes: np.ndarray, labels: np.ndarray | None) -> None:
+    colours = "#FFFFFF" if labels is None else [CLASSES[int(each) % 10] for each in labels]
+    axes.scatter(codes[:, 0], codes[:, 1], s=2.0, c=colours, alpha=0.6, linewidths=0, rasterized=True)
+
+
+def _sheet(axes: Axes, images: np.ndarray, columns: int, title: str) -> None:
+    """Images ``(K, H, W)`` side by side, so many in a row."""
+    height, width = images.shape[1:3]
+    rows = -(-len(images) // columns)
+    sheet = np.full((rows * (height + 1), columns * (width + 1)), 255, dtype=np.uint8)
+    for place, image in enumerate(images):
+        row, column = divmod(place, columns)
+        top, left = row * (height + 1), column * (width + 1)
+        sheet[top : top + height, left : left + width] = image
+    axes.imshow(sheet, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+    axes.set_axis_off()
+    axes.set_title(title, fontsize=NORMAL, color=INK, loc="left")
