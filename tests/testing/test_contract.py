@@ -178,6 +178,33 @@ def test_frames_give_what_arrays_give(fitted):
     assert report == check_extrapolation(fitted, *FRESH)
 
 
+def messy(rows: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """A table with levels, a boolean and gaps."""
+    X, y = draw(rows, seed)
+    rng = np.random.default_rng(seed + 100)
+    towns, lift = rng.choice(["Aix", "Bonn", "Cork"], rows, p=[0.6, 0.3, 0.1]), rng.random(rows) < 0.4
+    frame = pd.DataFrame({"heat": np.where(rng.random(rows) < 0.1, np.nan, X[:, 0]), "slope": X[:, 1], "town": towns})
+    return frame.assign(lift=lift), y + 4.0 * (towns == "Cork")
+
+
+def test_a_table_with_levels_and_gaps_keeps_the_contract():
+    model = DissipativeRegressor(**{**QUICK, "max_steps": 150}).fit(*messy(400, 0))
+    report = check_extrapolation(model, *messy(300, 1))
+    assert failed(report) == set(), report.table()
+    assert "24 points" in report.checks[1].note  # two numbers, both ways, at six distances
+    strange = messy(300, 1)[0].assign(town="Dover")
+    assert "0 fresh rows are too few" in check_extrapolation(model, strange, FRESH[1]).table()
+
+
+def test_a_table_of_levels_alone_has_nowhere_to_go():
+    frame, y = messy(300, 0)
+    model = DissipativeRegressor(**{**QUICK, "max_steps": 20}).fit(frame[["town", "lift"]], y)
+    report = check_extrapolation(model)
+    assert report.checks[0].passed is None
+    assert "no column is a number" in report.table()
+    assert report.passed
+
+
 def test_the_model_and_the_global_generators_are_left_alone(fitted):
     before, state = dict(fitted.__dict__), repr(np.random.get_state())  # noqa: NPY002
     first = check_extrapolation(fitted, *FRESH)

@@ -20,6 +20,7 @@ from nescio.cli.bench_images import detect, images
 from nescio.cli.check import check
 from nescio.cli.data import data
 from nescio.cli.demo import demo
+from nescio.cli.export import export
 from nescio.cli.fit import fit
 from nescio.cli.predict import predict
 from nescio.cli.reproduce import reproduce
@@ -92,6 +93,7 @@ app.command()(fit)
 app.command()(predict)
 app.command()(check)
 app.command()(reproduce)
+app.command()(export)
 app.add_typer(data)
 app.add_typer(bench)
 

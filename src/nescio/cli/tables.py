@@ -59,11 +59,11 @@ def check_kind(path: Path) -> str:
     raise InputError(f"'{path}' must be a table in one of the forms {', '.join(KINDS)}; convert or rename it.")
 
 
-def check_not_input(out: Path, *inputs: Path) -> None:
+def check_not_input(out: Path, *inputs: Path, option: str = "--out") -> None:
     """Refuse an output that would replace an input."""
     for path in inputs:
         if os.path.realpath(out) == os.path.realpath(path):
-            raise InputError(f"--out is the input '{path}' itself; give another name.")
+            raise InputError(f"{option} is the input '{path}' itself; give another name.")
 
 
 def read_table(path: Path) -> pl.DataFrame:

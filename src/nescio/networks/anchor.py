@@ -38,12 +38,12 @@ class Anchor:
     def distance(self, x: Tensor) -> Tensor:
         """Distance of ``x (N, D)`` to the nearest centre, ``(N,)``.
 
-        The squared distance is expanded into products, which loses about seven digits of a float32; the anchor
-        compares it with radii of several standard deviations, where that does not matter.
+        The squared distance is expanded into products, in double precision: a float32 would lose a distance below
+        1e-3 times the size of a row, and the networks see it.
         """
-        centres = self.centres.to(x)
-        products = torch.addmm(centres.square().sum(1), x, centres.T, alpha=-2.0)
-        return (products.amin(1) + x.square().sum(1)).clamp_min(0.0).sqrt()
+        centres, rows = self.centres.to(x.device, torch.float64), x.double()
+        products = torch.addmm(centres.square().sum(1), rows, centres.T, alpha=-2.0)
+        return (products.amin(1) + rows.square().sum(1)).clamp_min(0.0).sqrt().to(x.dtype)
 
     def distances(self, x: Tensor) -> Tensor:
         """:meth:`distance` for any number of rows, a part of them at a time, ``(N, D)`` to ``(N,)``."""

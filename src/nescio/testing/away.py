@@ -17,7 +17,7 @@ __all__ = ["away_checks", "batch_check", "reference_rows"]
 FAR = (20.0, 1e2, 1e3, 1e4, 1e5, 1e6)  # standard deviations, times sqrt(D)
 STEPS = 40  # between the data and the first of these distances, closer together near the data
 BEYOND = 1e30  # standard deviations: nothing but finite numbers is asked for here
-LEVEL_TOLERANCE = 0.15
+BOUNDS = 0.85, 1.15  # of the std far away, over the level
 CLEARANCE = 0.1  # standard deviations, times sqrt(D): nearer to a row than this, less noise may be the truth
 LEAST_ON_THE_WAY = 0.7  # of the median std inside
 ROUNDING = 1e-12
@@ -44,14 +44,17 @@ def away_checks(model: Any, rows: Rows | None, outside: Any, rng: np.random.Gene
     usual = np.median(_std(model, _some(inside, rng)), axis=0)
     rim = max([CLEARANCE * math.sqrt(reference.shape[1]), *model.support_.scores[-1:]])
     least, tried, seen = math.inf, 0, [inside]
-    for kind, directions in _directions(reference.shape[1], rng).items():
+    movable = _movable(model)
+    kinds = _directions(movable, rng) if movable.any() else {}
+    if not kinds:
+        yield Check("level far away", None, *BOUNDS, "no column is a number, so there is no way to go far")
+    for kind, directions in kinds.items():
         far, way = _far(reference, directions), _way_out(reference, directions, rng)
         way = way[model.support_.score(way) > rim]
         seen += [_points(model, points) for points in (far, way, BEYOND * directions) if len(points)]
         ratio = _std(model, _points(model, far)) / held
         note = f"std over the level outside, at {len(far)} points from {FAR[0]:g} to {FAR[-1]:g} times sqrt(D)"
-        bounds = 1.0 - LEVEL_TOLERANCE, 1.0 + LEVEL_TOLERANCE
-        yield Check(f"level far away, {kind}", _farthest_from_one(ratio), *bounds, note)
+        yield Check(f"level far away, {kind}", _farthest_from_one(ratio), *BOUNDS, note)
         if len(way):
             least = np.minimum(least, (_std(model, _points(model, way)) / usual).min())
             tried += len(way)
@@ -62,14 +65,26 @@ def away_checks(model: Any, rows: Rows | None, outside: Any, rng: np.random.Gene
     yield Check("finite everywhere", float(bad), 0.0, 0.0, note)
 
 
-def _directions(columns: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Unit vectors ``(Q, D)`` by kind."""
-    random, corners = rng.normal(size=(DIRECTIONS, columns)), rng.choice([-1.0, 1.0], size=(DIRECTIONS, columns))
-    axes = np.eye(columns)[rng.permutation(columns)[:MOST_COLUMNS]]
+def _movable(model: Any) -> np.ndarray:
+    """Which encoded columns are numbers that can take any value, ``(D,)``: no levels, no marks of gaps."""
+    mask = np.full(len(model.x_shift_), model.columns_ is None)
+    if model.columns_ is not None:
+        for column, place in zip(model.columns_.columns, model.columns_.places(), strict=True):
+            if column.is_number and column.kind != "boolean":
+                mask[place.start] = True
+    return mask
+
+
+def _directions(movable: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Unit vectors ``(Q, D)`` by kind, along the columns that can move."""
+    columns = np.eye(len(movable))[movable]
+    count = len(columns)
+    random, corners = rng.normal(size=(DIRECTIONS, count)), rng.choice([-1.0, 1.0], size=(DIRECTIONS, count))
+    axes = columns[rng.permutation(count)[:MOST_COLUMNS]]
     return {
-        "random directions": random / np.linalg.norm(random, axis=1, keepdims=True),
+        "random directions": random / np.linalg.norm(random, axis=1, keepdims=True) @ columns,
         "single columns": np.vstack([axes, -axes]),
-        "corners": corners / math.sqrt(columns),
+        "corners": corners / math.sqrt(count) @ columns,
     }
 
 

@@ -62,7 +62,7 @@ def _coverage(
 
 
 def _fresh(model: Any, rows: Rows | None) -> tuple[str, np.ndarray | None]:
-    """Which rows the model was not fitted on, or why that cannot be told.
+    """Which rows the model was not fitted on and can judge by their numbers, or why that cannot be told.
 
     A model keeps its distinct training rows, up to 10,000; of a larger table a share, and then rows that were seen are
     known by that share of them.
@@ -75,6 +75,5 @@ def _fresh(model: Any, rows: Rows | None) -> tuple[str, np.ndarray | None]:
     kept = 1.0 if len(reference) < MOST_KEPT else len(reference) / model.n_rows_
     if seen.mean() > 0.5 * kept:
         return "most of the rows given are training rows; give rows that were held out", None
-    if (~seen).sum() < FEWEST:
-        return f"{int((~seen).sum())} fresh rows are too few", None
-    return "", ~seen
+    fresh = ~seen if rows.strange is None else ~seen & ~rows.strange  # the never seen is called outside at no rate
+    return f"{int(fresh.sum())} fresh rows are too few", fresh if fresh.sum() >= FEWEST else None
