@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 from typer.testing import CliRunner
 
 import nescio
@@ -126,6 +127,7 @@ def module(inputs: int, outputs: int) -> torch.nn.Module:
 REFUSED = [
     (DissipativeRegressor(), "not fitted"),
     (MeanVarianceRegressor(), "got MeanVarianceRegressor"),
+    (DissipativeRegressor(**QUICK, mean=LinearRegression()), "the mean of this model is not the library's own network"),
     (DissipativeRegressor(**QUICK, mean_network=module), "the mean_network of this model is not one of the library's"),
     (VariationalVarianceRegressor(**QUICK, precision_network=module), "the precision_network of this model is not"),
 ]

@@ -12,6 +12,7 @@ from nescio._files import check_destination, written_beside
 from nescio._validation import InputError
 from nescio.calibration import TIE
 from nescio.estimators.arrays import LARGEST
+from nescio.estimators.core import Bag
 from nescio.estimators.dissipative import DissipativeRegressor
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
 from nescio.networks import ACTIVATIONS, MLP, VarianceShapeHead
@@ -63,8 +64,10 @@ def _refuse(model: Any) -> None:
         raise InputError(
             f"column '{odd.name}' is not a plain number ({odd.describe()['done']}), and only those are exported."
         )
-    for role in ("mean_network", "precision_network"):
-        network = getattr(model.core_, role, None)
+    mean = model.core_.mean
+    if not isinstance(mean, Bag):
+        raise InputError("the mean of this model is not the library's own network, and only that is exported.")
+    for role, network in (("mean_network", mean.network), ("precision_network", model.core_.precision_network)):
         if not isinstance(network, MLP):
             raise InputError(f"the {role} of this model is not one of the library's own, and only those are exported.")
 
@@ -208,8 +211,8 @@ def _activate(graph: _Graph, name: str, x: str) -> str:
 
 def _location(graph: _Graph, core: Any, x: str, weight: str | None) -> str:
     """Means of the members, ``(M, N, P)``, standardised, float64."""
-    each = _network(graph, core.mean_network, core.mean_parameters, x)
-    bag, outputs = len(core.mean_parameters["bias0"]), core.offset.shape[-1]
+    each = _network(graph, core.mean.network, core.mean.parameters, x)
+    bag, outputs = len(core.mean), core.offset.shape[-1]
     shares = np.arange(core.members)[:, None] == np.arange(bag)[None, :] % core.members
     flat = graph("Reshape", each, graph.whole(bag, -1))
     averaged = graph("MatMul", shares / shares.sum(1, keepdims=True), flat)

@@ -10,7 +10,7 @@ import typer
 from nescio._validation import InputError, check_fraction
 from nescio.cli.fit import NAMES, column_names
 from nescio.cli.predict import model_inputs, target_names
-from nescio.cli.tables import check_columns, numeric_frame, read_table
+from nescio.cli.tables import check_columns, numeric_frame, read_table, with_targets
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,8 +60,9 @@ def _rows(regressor: Any, frame: pl.DataFrame, data: Path, target: list[str] | N
     if len(names) != regressor.n_outputs_:
         raise InputError(f"--target must name the {regressor.n_outputs_} targets of the model; got {len(names)}.")
     known = all(name in frame.columns for name in names)
-    inputs = model_inputs(regressor, frame.drop(names) if known else frame, data)[1]
     if not known:
-        return inputs, None
+        return model_inputs(regressor, frame, data)[1], None
+    frame = with_targets(frame, names)
+    inputs = model_inputs(regressor, frame.drop(names), data)[1]
     values = numeric_frame(frame, names, "a target must be numeric").to_numpy()
     return inputs, values[:, 0] if regressor.single_target_ else values

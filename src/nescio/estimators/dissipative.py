@@ -28,6 +28,7 @@ LARGEST_OUTSIDE_SHAPE = 3.0  # a stable variance, and tails no lighter than the 
 POOL = 20_000  # a small pool is learned by heart, and the std between its points is then arbitrary
 CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
 FINITE = "for a finite predictive variance"
+NEIGHBOURHOOD = 0.25  # standard deviations, times sqrt(D)
 FEW_INPUTS = 3  # up to here 20,000 pseudo-inputs show the rim of the data well enough
 LENGTH = 2.0  # half of what a step sees are pseudo-inputs
 
@@ -254,12 +255,15 @@ class DissipativeRegressor(SplitTrainingRegressor):
         seen, noise = means.growth, pilot.variance.double().numpy()
         knots, growth = error_growth(seen.distance, seen.squared_error - noise[seen.held_out])
         rows = np.random.default_rng(child_seed(seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
-        reference, near = x[rows], pilot.variance[rows]
+        reference, near, usual = x[rows], pilot.variance[rows], pilot.variance.median(0).values
         neighbours = NeighbourDistance(reference)
 
         def surroundings(points: Tensor) -> tuple[Tensor, Tensor]:
             nearest = neighbours.nearest(points)
-            return (points - reference[nearest]).norm(dim=-1), near[nearest]
+            distance = (points - reference[nearest]).norm(dim=-1)
+            # A row with little noise vouches for its neighbourhood, and no farther.
+            least = usual * (distance / (NEIGHBOURHOOD * x.shape[1] ** 0.5)).clamp_max(1.0).unsqueeze(-1)
+            return distance, torch.maximum(near[nearest], least)
 
         return graded_prior(
             surroundings,
