@@ -146,6 +146,20 @@ def test_the_bands_are_those_of_counts(fitted):
     assert alarms > binom.ppf(0.99, 300, 0.05)
 
 
+def test_the_band_of_calibrated_intervals_knows_how_many_rows_they_rest_on():
+    model = DissipativeRegressor(**QUICK, calibrate="conformal").fit(*TRAIN)
+    line = check_extrapolation(model, *FRESH, chance=0.01).checks[6]
+    known, inside = len(model.conformal_.inside), int((model.support(FRESH[0]) > 1 / 20).sum())
+    # Over calibration rows and fresh rows alike: the coverage is a share of ranks among both.
+    rng = np.random.default_rng(0)
+    ranks = np.sort(rng.random((4000, known)), axis=1)[:, math.ceil(0.9 * (known + 1)) - 1]
+    counts = rng.binomial(inside, ranks) / inside
+    assert np.mean((counts >= line.lower) & (counts <= line.upper)) == pytest.approx(0.99, abs=0.008)
+    few = DissipativeRegressor(**{**QUICK, "max_steps": 5}, calibrate="conformal").fit(TRAIN[0][:30], TRAIN[1][:30])
+    with pytest.warns(UserWarning, match="too few for a level"):
+        assert "rows to calibrate with are too few" in check_extrapolation(few, *FRESH).table()
+
+
 def test_training_rows_are_noticed(fitted):
     report = check_extrapolation(fitted, *TRAIN)
     assert [check.passed for check in report.checks[-3:]] == [None] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,12 @@ def _coverage(
     lower, upper = (np.asarray(end).reshape(y.shape) for end in model.predict_interval(X, level))
     covered = ((lower <= y) & (y <= upper))[chosen].mean(axis=0)
     law = binom(count, level)
-    if getattr(model, "conformal_", None) is not None:  # calibrated on rows that were themselves drawn
-        law = betabinom(count, level * (model.n_rows_ + 1), (1.0 - level) * (model.n_rows_ + 1))
+    if model.conformal_ is not None:  # calibrated on rows that were themselves drawn
+        known = len(model.conformal_.inside) + 1
+        most = math.ceil(level * known - 1e-9)
+        if most >= known:
+            return Check(name, None, 0.0, 1.0, f"{known - 1} rows to calibrate with are too few")
+        law = betabinom(count, most, known - most)
     tail = 0.5 * chance / len(covered)
     worst = covered[np.argmax(np.abs(covered - level))]
     return Check(
