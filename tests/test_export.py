@@ -149,6 +149,13 @@ def test_a_table_with_levels_or_gaps_is_refused(tmp_path):
         to_onnx(model, tmp_path / "model.onnx")
 
 
+def test_a_level_that_is_a_function_is_refused(tmp_path):
+    model = DissipativeRegressor(**QUICK).fit(X, Y[:, 0])
+    model.level_ = lambda rows: np.ones((len(rows), 1))
+    with pytest.raises(InputError, match="the level outside is a function of yours"):
+        to_onnx(model, tmp_path / "model.onnx")
+
+
 def test_without_onnx_the_extra_is_named(tmp_path, monkeypatch):
     model = VariationalVarianceRegressor(**QUICK).fit(X, Y[:, 0])
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)

@@ -64,6 +64,8 @@ def _refuse(model: Any) -> None:
         raise InputError(
             f"column '{odd.name}' is not a plain number ({odd.describe()['done']}), and only those are exported."
         )
+    if getattr(model, "level_", None) is not None:
+        raise InputError("the level outside is a function of yours, and only a number is exported.")
     mean = model.core_.mean
     if not isinstance(mean, Bag):
         raise InputError("the mean of this model is not the library's own network, and only that is exported.")

@@ -16,7 +16,8 @@ from nescio.cli import app
 def table(rows: int, seed: int) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     size, rooms = rng.normal(120.0, 30.0, rows), rng.integers(1, 7, rows)
-    return pl.DataFrame({"size": size, "rooms": rooms, "price": 3.0 * size + 9.0 * rng.normal(size=rows)})
+    town = pl.Series(rng.choice(["Aix", "Bonn", "Cork"], rows)).set(pl.Series(rng.random(rows) < 0.1), None)
+    return pl.DataFrame({"size": size, "rooms": rooms, "price": 3.0 * size + 9.0 * rng.normal(size=rows), "town": town})
 
 
 def run(*arguments: Any) -> Any:
@@ -25,7 +26,7 @@ def run(*arguments: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A model that keeps the contract, one that does not, and tables."""
+    """A model that keeps the contract, one that does not, and tables with levels and gaps."""
     place = tmp_path_factory.mktemp("models")
     train = table(300, 0)
     settings: dict[str, Any] = {"max_steps": 60, "n_members": 1, "n_folds": 3, "hidden": (24,), "random_state": 0}
@@ -34,10 +35,11 @@ def folder(tmp_path_factory):
         if name == "good":
             model.target_names_ = ["price"]
         nescio.save(model, place / f"{name}.nescio")
-    plain = nescio.DissipativeRegressor(**settings).fit(train.drop("price").to_numpy(), train["price"].to_numpy())
+    plain = nescio.DissipativeRegressor(**settings).fit(train[["size", "rooms"]].to_numpy(), train["price"].to_numpy())
     nescio.save(plain, place / "plain.nescio")
     train.write_csv(place / "train.csv")
     table(200, 1).write_csv(place / "fresh.csv")
+    table(200, 1).drop("town").write_csv(place / "numbers.csv")
     table(200, 1).drop("price").write_csv(place / "features.csv")
     table(200, 1).with_columns(pl.lit("dear").alias("price")).write_csv(place / "text.csv")
     return place
@@ -76,7 +78,7 @@ def test_what_cannot_be_checked_is_said(folder, arguments, why):
 
 
 def test_a_model_of_an_array_takes_the_columns_in_their_order(folder):
-    result = run(folder / "plain.nescio", folder / "fresh.csv", "--target", "price")
+    result = run(folder / "plain.nescio", folder / "numbers.csv", "--target", "price")
     assert result.exit_code == 0, result.output
     assert "9 checks passed" in result.stderr
 

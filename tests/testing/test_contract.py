@@ -118,6 +118,15 @@ def test_a_fault_is_found_by_its_own_line(fitted, name):
     assert failed(check_extrapolation(rescaled(fitted, factor), *FRESH)) == lines
 
 
+def test_a_level_that_is_a_function_of_x_is_held_to_at_each_point(fitted):
+    steps = lambda z: np.where(z[:, 0] > 0, 1.5, 1.0)
+    twin = rescaled(fitted, lambda z: np.where(np.abs(z).max(1) > 20, steps(z), 1.0))
+    assert len(failed(check_extrapolation(twin))) >= 3
+    standard = lambda encoded: (encoded - fitted.x_shift_) / fitted.x_scale_
+    twin.level_ = lambda encoded: steps(standard(encoded))[:, None] * fitted.outside_std_ / fitted.y_scale_
+    assert failed(check_extrapolation(twin)) == set()
+
+
 @pytest.mark.parametrize("width", [0.6, 3.0])
 def test_intervals_too_narrow_or_too_wide_are_found(fitted, width):
     twin = rescaled(fitted, lambda z: np.full(len(z), width))

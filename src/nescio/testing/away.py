@@ -39,7 +39,6 @@ def away_checks(model: Any, rows: Rows | None, outside: Any, rng: np.random.Gene
     The way begins beyond the rim: where a point is stranger than any training row, and no longer next to one.
     """
     reference = reference_rows(model)
-    held = np.asarray(getattr(model, "outside_std_", model.y_scale_) if outside is None else outside, dtype=np.float64)
     inside = _points(model, reference) if rows is None else rows
     usual = np.median(_std(model, _some(inside, rng)), axis=0)
     rim = max([CLEARANCE * math.sqrt(reference.shape[1]), *model.support_.scores[-1:]])
@@ -52,7 +51,7 @@ def away_checks(model: Any, rows: Rows | None, outside: Any, rng: np.random.Gene
         far, way = _far(reference, directions), _way_out(reference, directions, rng)
         way = way[model.support_.score(way) > rim]
         seen += [_points(model, points) for points in (far, way, BEYOND * directions) if len(points)]
-        ratio = _std(model, _points(model, far)) / held
+        ratio = _std(model, _points(model, far)) / _level(model, _points(model, far), outside)
         note = f"std over the level outside, at {len(far)} points from {FAR[0]:g} to {FAR[-1]:g} times sqrt(D)"
         yield Check(f"level far away, {kind}", _farthest_from_one(ratio), *BOUNDS, note)
         if len(way):
@@ -128,6 +127,15 @@ def _some(rows: Rows, rng: np.random.Generator) -> Rows:
 def _std(model: Any, rows: Rows) -> np.ndarray:
     """Standard deviations ``(N, P)``, in units of y."""
     return np.asarray(model._distribution(rows).std).reshape(-1, model.n_outputs_)
+
+
+def _level(model: Any, rows: Rows, outside: Any) -> np.ndarray:
+    """What the std must come to, ``(P,)`` or ``(N, P)``: as asked for, as the model says, or the targets' spread."""
+    function = getattr(model, "level_", None)  # of x, in standardised units
+    if outside is None and function is not None:
+        return np.asarray(function(rows.encoded) * model.y_scale_)
+    stated = getattr(model, "outside_std_", model.y_scale_)
+    return np.asarray(stated if outside is None else outside, dtype=np.float64)
 
 
 def _farthest_from_one(ratio: np.ndarray) -> float:
