@@ -107,13 +107,13 @@ def test_the_points_outside_are_made_from_the_training_scale(fitted, monkeypatch
 def test_a_large_region_is_a_sample_of_its_rows_and_all_methods_get_the_same(fitted, monkeypatch):
     data, split, model, found = fitted
     monkeypatch.setattr(module, "MOST_ROWS", 20)
-    regions = module._sample(split, len(data.X), 7)
+    regions = module.judged_rows(split, len(data.X), 7)
     for region, rows in regions.items():
         assert len(rows) == min(20, len(split.test[region]))
         assert set(rows) <= set(split.test[region])
         assert (np.diff(rows) > 0).all()
     assert set(regions["all"]) <= set(regions["inside"]) | set(regions["hole"])
-    shares = [np.isin(module._sample(split, len(data.X), s)["all"], split.test["hole"]).mean() for s in range(200)]
+    shares = [np.isin(module.judged_rows(split, len(data.X), s)["all"], split.test["hole"]).mean() for s in range(200)]
     whole = np.isin(split.test["all"], split.test["hole"]).mean()
     assert abs(np.mean(shares) - whole) < 5 * stats.sem(shares)  # the union keeps the regions' shares
     small = {(region, name): value for region, name, value in evaluate(model, data, split, 7)}

@@ -22,7 +22,7 @@ from nescio.distributions import StudentT, StudentTMixture, expected_log_prob, g
 from nescio.estimators.base import DistributionRegressor
 from nescio.estimators.precision_regressor import PrecisionRegressor
 
-__all__ = ["MOST_ROWS", "evaluate"]
+__all__ = ["MOST_ROWS", "evaluate", "judged_rows"]
 
 MOST_ROWS = 2_000  # of a region: the error of a mean over them is far below that between splits
 LEVELS = (50, 90, 95)
@@ -37,11 +37,11 @@ def evaluate(model: DistributionRegressor, data: UCIData, split: Split, seed: in
     support, and the mean std; against the ordinary test rows. Where a region has more than 2,000 rows, that many are
     drawn, the same for all methods of one seed.
     """
-    regions = _sample(split, len(data.X), seed)
+    regions = judged_rows(split, len(data.X), seed)
     return [*_scores(model, data, regions, seed), *_detection(model, data, split, regions, seed)]
 
 
-def _sample(split: Split, rows: int, seed: int) -> dict[str, np.ndarray]:
+def judged_rows(split: Split, rows: int, seed: int) -> dict[str, np.ndarray]:
     """At most ``MOST_ROWS`` rows of each region: the first ones in one random order, so that regions share them."""
     place = np.random.default_rng(child_seed(seed, "rows")).permutation(rows)
     return {region: np.sort(members[np.argsort(place[members])[:MOST_ROWS]]) for region, members in split.test.items()}
