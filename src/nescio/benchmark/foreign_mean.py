@@ -57,7 +57,7 @@ def measure(dataset: str, kind: str, trial: int, **settings: Any) -> Iterator[di
             continue
         fresh, truth = data.X[rows], targets[rows]
         prediction, (lower, upper) = model.predict_dist(fresh), model.predict_interval(fresh, LEVEL)
-        wide = lambda values, count=len(rows): np.reshape(values, (count, -1))
+        wide = lambda values: np.reshape(values, (-1, data.y.shape[1]))
         likelihood = wide(prediction.log_prob(truth)) + np.log(model.y_scale_)
         covered = wide((lower <= truth) & (truth <= upper))
         own = prediction.interval(LEVEL)
