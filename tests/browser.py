@@ -49,7 +49,8 @@ SHEET = """<!doctype html><meta charset="utf-8"><title>sheet</title>
 <script>
 const textSize = (element) => {{
   const size = parseFloat(getComputedStyle(element).fontSize);
-  return element.ownerSVGElement ? size * element.getScreenCTM().a : size;
+  const turned = element.ownerSVGElement && element.getScreenCTM();
+  return turned ? size * Math.hypot(turned.a, turned.b) : size;
 }};
 const scrolls = (element) => {{
   for (let e = element.parentElement; e && e.tagName !== "BODY"; e = e.parentElement)

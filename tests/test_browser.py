@@ -10,7 +10,8 @@ from browser import DESKTOP, PHONE, needs_chromium, screenshot, visit
 pytestmark = needs_chromium
 
 HEAD = '<!doctype html><meta charset="utf-8"><title>t</title><body style="margin:0;font-size:16px">'
-SVG = '<svg width="100%" viewBox="0 0 200 100"><text x="0" y="50" font-size="{size}">words</text></svg>'
+SVG = '<svg width="100%" viewBox="0 0 200 100">{text}</svg>'
+TEXT = '<text x="0" y="50" font-size="{size}" transform="rotate(-90 9 50)">words</text>'
 
 
 def shown(folder, body):
@@ -20,7 +21,7 @@ def shown(folder, body):
 
 
 def test_a_good_page_is_silent_and_fits(tmp_path):
-    seen = visit(shown(tmp_path, "<p>words</p>" + SVG.format(size=8)))
+    seen = visit(shown(tmp_path, "<p>words</p>" + SVG.format(text=TEXT.format(size=8))))
     assert seen.messages == []
     for look, width in zip(seen.looks, (PHONE, DESKTOP), strict=True):
         assert (look.width, look.scroll_width, look.figures, look.empty_figures) == (width, width, 1, 0)

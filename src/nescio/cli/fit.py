@@ -11,6 +11,7 @@ import typer
 
 from nescio._files import check_destination
 from nescio._validation import InputError, join_names
+from nescio.cli.card import check_card, check_card_rows, row_names, write_fit_card
 from nescio.cli.predict import output_columns
 from nescio.cli.tables import check_columns, check_not_input, numeric_frame, read_table, with_targets
 
@@ -43,6 +44,13 @@ def fit(
     max_steps: Annotated[int | None, typer.Option(min=1, help="Longest training of each phase.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     conformal: Annotated[bool, typer.Option(help="Calibrate intervals, so that they cover inside the data.")] = True,
+    card: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a page (.html) on how far the model can be trusted. It is judged by a second fit, on four "
+            "fifths of the rows, so this takes twice the time."
+        ),
+    ] = None,
 ) -> None:
     """Learn to predict one or more columns of a table from the others."""
     from nescio import DissipativeRegressor, save
@@ -52,6 +60,8 @@ def fit(
     levels = _levels(outside)
     check_not_input(out, data)
     check_destination(out)
+    if card is not None:
+        check_card(card, out, data)
     resolve_device(device)
     frame = read_table(data)
     targets = column_names(target, frame.columns)
@@ -66,6 +76,8 @@ def fit(
     frame = with_targets(frame, targets)
     if frame.height < LEAST_ROWS:
         raise InputError(f"'{data}' has {frame.height} rows with a target; at least {LEAST_ROWS} are needed to fit.")
+    if card is not None:
+        check_card_rows(frame.height)
     y = numeric_frame(frame, targets, "a target must be numeric").to_numpy()
     table = frame.select(features)
 
@@ -84,6 +96,9 @@ def fit(
     model.target_names_ = targets
     save(model, out)
     typer.echo("\n".join([*_columns_table(model), _summary(model, time.perf_counter() - began, out)]), err=True)
+    if card is not None:
+        judged = write_fit_card(card, model, table, y, row_names(frame, column_names(id, frame.columns)), seed)
+        typer.echo(f"Judged by a second fit without {judged} rows. The card is in {card}.", err=True)
 
 
 def column_names(options: list[str] | None, columns: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ import typer
 
 from nescio._files import check_destination
 from nescio._validation import InputError, check_fraction, join_names
+from nescio.cli.card import check_card, write_new_card
 from nescio.cli.tables import check_columns, check_kind, check_not_input, numeric_frame, read_table, write_table
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def predict(
     explain: Annotated[
         bool, typer.Option("--explain", help="Add a column that says why rows are at the edge or outside.")
     ] = False,
+    card: Annotated[
+        Path | None, typer.Option(help="Also write a page (.html) on the verdicts and the rows to look at.")
+    ] = None,
 ) -> None:
     """Predict each row of a table: mean, spread, interval, and whether the model has seen anything like it.
 
@@ -56,6 +60,8 @@ def predict(
     check_kind(out)
     check_not_input(out, model, data)
     check_destination(out)
+    if card is not None:
+        check_card(card, out, model, data)
     regressor = load(model)
     frame = read_table(data)
     features, inputs = model_inputs(regressor, frame, data)
@@ -79,6 +85,9 @@ def predict(
         typer.echo(f"Not used by the model and carried through: {join_names(carried.columns)}.", err=True)
     watch = watch_rows(answers[outputs.index("support")], regressor.support_, edge, outside)
     typer.echo(str(watch), err=True)
+    if card is not None:
+        write_new_card(card, regressor, inputs, edge, outside)
+        typer.echo(f"The card is in {card}.", err=True)
 
 
 def _rates(text: str) -> tuple[float, float]:

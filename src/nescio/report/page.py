@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from math import exp
 
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup, escape
-
 from nescio.report.figures import METHOD_NAMES
+from nescio.report.html import inline_svg, page_template
 from nescio.report.statistics import LARGEST_DEVIATION, LARGEST_RMS_LOG, SMALLEST_RATIO, ToySummary
 
 __all__ = ["Setting", "demo_page"]
@@ -35,27 +32,18 @@ class Setting:
 
 def demo_page(figures: Mapping[str, str], summaries: Sequence[ToySummary], setting: Setting) -> str:
     """The page from the SVG text of the figures ``toy``, ``std`` and ``split`` and the lines of the table."""
-    text = resources.files("nescio.report").joinpath("templates", "demo.html.j2").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["percent"] = _percent
-    environment.filters["factor"] = exp
+    template = page_template("demo.html.j2", percent=_percent, factor=exp)
     by_data: dict[str, dict[str, ToySummary]] = {}
     for summary in summaries:
         by_data.setdefault(summary.data, {})[summary.method] = summary
-    return environment.from_string(text).render(
-        figures={name: _inline(svg, DESCRIPTIONS[name]) for name, svg in figures.items()},
+    return template.render(
+        figures={name: inline_svg(svg, DESCRIPTIONS[name]) for name, svg in figures.items()},
         summaries=summaries,
         by_data=by_data,
         names=METHOD_NAMES,
         targets={"rms_log": LARGEST_RMS_LOG, "ratio": SMALLEST_RATIO, "deviation": LARGEST_DEVIATION},
         setting=setting,
     )
-
-
-def _inline(svg: str, description: str) -> Markup:
-    """An SVG element as HTML wants it: without the prolog, and with words for screen readers."""
-    element = svg[svg.index("<svg") + len("<svg") :]
-    return Markup(f'<svg role="img" aria-label="{escape(description)}"{element}')
 
 
 def _percent(share: float) -> str:

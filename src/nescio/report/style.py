@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 __all__ = [
-    "METHOD_COLOURS", "METHOD_NAMES", "MODEL_COLOURS", "dress", "figure_png", "figure_svg", "label", "legend_above",
-    "note", "panels",
+    "METHOD_COLOURS", "METHOD_NAMES", "MODEL_COLOURS", "dress", "figure_png", "figure_svg", "frame", "label",
+    "legend_above", "note", "panels",
 ]  # fmt: skip
 
 METHOD_COLOURS = {
@@ -70,6 +70,11 @@ def panels(
 def dress(axes: Axes, title: str) -> None:
     """A frame of two sides and a title on the left."""
     axes.set_title(title, fontsize=NORMAL, color=INK, loc="left")
+    frame(axes)
+
+
+def frame(axes: Axes) -> None:
+    """Ink for the letters, and two sides of a frame."""
     axes.tick_params(labelsize=SMALL, colors=INK)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
@@ -115,14 +120,14 @@ def figure_png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def figure_svg(figure: Figure, name: str) -> str:
+def figure_svg(figure: Figure, name: str, facecolor: str = "white") -> str:
     """The figure as SVG. Ids are ``name-1``, ``name-2``, ...: the same at each run, and unlike another figure's.
 
     Matplotlib's own ids are random and, for letters, the same in all figures: several in one page would clash.
     """
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(buffer, format="svg", facecolor="white", metadata=nothing)
+    figure.savefig(buffer, format="svg", facecolor=facecolor, metadata=nothing)
     text = buffer.getvalue()
     names = {old: f"{name}-{n}" for n, old in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', text)), start=1)}
     rename = lambda found: found.group(1) + names[found.group(2)]
