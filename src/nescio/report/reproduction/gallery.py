@@ -36,9 +36,9 @@ def gallery(workshop: Workshop) -> Piece:
         OURS, f"Median distance of the std from the level, off the data: {said}.",
         ("Five hundred points on two arcs; the target rises along them, its noise too. One network, no anchor, one "
          "level outside: what differs is only where the pseudo-inputs lie.",
-         "Printed, the descent hardly moves a point, so that pseudo-inputs fall on the data: the model is told to know "
-         "nothing where it has seen most. Far noise leaves the rim to luck. The default has points at every distance "
-         "and none on the data."),
+         "Placements that end at the rim, the printed descent and the level set, leave all that is farther out to the "
+         "network, which goes where it likes. Far noise blurs the rim. Gaussian noise falls on the data too and lifts "
+         "the std there. The default has points at every distance and none on the data."),
         (Drawn("data", _data(first), "The data, coloured by the target, and the density that the placements walk on.",
                "Two arcs of points coloured by the target, and the logarithm of their density."),
          Drawn("placements", _rows(found), "A row for each placement. Left: pseudo-inputs (orange) on the data (grey). "

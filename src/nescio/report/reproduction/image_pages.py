@@ -18,15 +18,7 @@ from nescio.report.reproduction.piece import CANNOT, FAILS, HOLDS, PART, Drawn, 
 __all__ = ["detection", "entropy", "metrics", "re_encoding", "samples", "variance_plots"]
 
 MODELS = image_figures.FIGURE_MODELS
-SMALL = (
-    "These models were trained for a minute on a few thousand images (--quick): the picture is right in kind, not in "
-    "detail, and no verdict rests on it alone."
-)
 NAMES = {"mnist": "MNIST", "kmnist_2018": "KMNIST (test part of 2018)", "notmnist": "notMNIST"}
-
-
-def _said(workshop: Workshop, *words: str) -> tuple[str, ...]:
-    return (*words, *((SMALL,) if any("-quick" in name for name in workshop.computed) else ()))
 
 
 def metrics(workshop: Workshop) -> Piece:
@@ -58,8 +50,7 @@ def metrics(workshop: Workshop) -> Piece:
     if verdict == HOLDS:
         verdict = PART  # two of three data sets could not be run as printed
     return Piece(
-        verdict, reason, _said(
-            workshop,
+        verdict, reason, (
             "The paper's two rows for SVHN and CIFAR come from different models: the one with good samples has a bad "
             "likelihood and the other way round, and neither was trained with pseudo-inputs.",
             "The truncated likelihood has no term for the code, so it is no bound on log p(x); the bound and the "
@@ -79,9 +70,9 @@ def variance_plots(workshop: Workshop) -> Piece:
     )
     return Piece(
         HOLDS if good else PART, said[0].upper() + said[1:] + ".",
-        _said(workshop, "Off the data is beyond 1.5 times the radius of the data's codes. The level far away is the "
+        ("Off the data is beyond 1.5 times the radius of the data's codes. The level far away is the "
               "mean variance of the pixels, by an outside prior of its own and an anchor; with the paper's single "
-              "prior, likelihood inside and variance outside cannot both be had."),
+              "prior, likelihood inside and variance outside cannot both be had.",),
         (Drawn("maps", image_drawings.variance_maps(found, MODELS), "Dots are codes of test images, coloured by class; "
                "the background is the decoder's variance. See whether it is the same in all directions outside.",
                "Maps of the decoder's variance over two-dimensional codes, and images drawn there, for two models."),),
@@ -109,8 +100,8 @@ def samples(workshop: Workshop) -> Piece:
         HOLDS if abs(rough["d-v3ae"] - real) <= abs(rough["vae"] - real) else PART,
         f"Mean step between neighbouring pixels: test images {real:.3f}, drawn by the VAE {rough['vae']:.3f}, by the "
         f"d-V3AE {rough['d-v3ae']:.3f}. Nearer to the test images is less speckled.",
-        _said(workshop, "Drawn, not mean images: the noise that a decoder believes in is what one sees. The paper "
-              "shows one sheet; which codes it was drawn at is not said."),
+        ("Drawn, not mean images: the noise that a decoder believes in is what one sees. The paper "
+              "shows one sheet; which codes it was drawn at is not said.",),
         (Drawn("samples", image_drawings.samples(found, MODELS), "Left, the test images drawn again from their codes; "
                "right, images from codes of the prior. Look at how speckled they are.",
                "Sheets of test images and of images drawn from a Gaussian VAE and a d-V3AE."),),
@@ -128,8 +119,8 @@ def re_encoding(workshop: Workshop) -> Piece:
         f"Share of foreign codes beyond the data's radius before and after: VAE {out['vae'][0]:.0%} and "
         f"{out['vae'][1]:.0%}, d-V3AE {out['d-v3ae'][0]:.0%} and {out['d-v3ae'][1]:.0%}; the variance of the d-V3AE at "
         f"them goes from {variance[0]:.3f} to {variance[-1]:.3f}.",
-        _said(workshop, "The encoder is fitted to foreign images all together, decoder fixed, as in the paper. This "
-              "needs to be told which images are foreign: a picture of the model, not a test of it."),
+        ("The encoder is fitted to foreign images all together, decoder fixed, as in the paper. This "
+              "needs to be told which images are foreign: a picture of the model, not a test of it.",),
         (Drawn("paths", image_drawings.path_figure(found, MODELS), "White rings are codes of foreign digits under the "
                "trained encoder, filled ones after refitting; white dots are codes of clothes. On the right: the "
                "digits, what is drawn for them before, and after.",
@@ -160,8 +151,7 @@ def detection(outside: str, instead: str = "") -> Callable[[Workshop], Piece]:
         verdict = CANNOT if instead else PART if better else FAILS
         return Piece(
             verdict, (instead + " " if instead else "") + said,
-            _said(
-                workshop,
+            (
                 "The paper refits the encoder to all foreign images and scores those same images, while the ordinary "
                 "ones keep the first encoder, as far as can be told. That uses the answer: it is no detection. Its "
                 "AUROC is printed in the figure alone, and no script for it is public.",
@@ -187,9 +177,10 @@ def entropy(workshop: Workshop) -> Piece:
         HOLDS if rises else FAILS,
         f"Entropy at the data and off it: without pseudo-inputs {inside[0]:.2f} and {outside[0]:.2f} nats, with them "
         f"{inside[1]:.2f} and {outside[1]:.2f} (an even image has {np.log(784):.2f}).",
-        _said(workshop, "The sign of the entropy in the printed loss is wrong; the text says what is meant, and that "
+        ("The sign of the entropy in the printed loss is wrong; the text says what is meant, and that "
               "is what is trained. The entropy is that of the whole image read as one distribution over its pixels.",
-              "Digits 0, 1 and 4 of MNIST; the paper says “a subset”."),
+              "Digits 0, 1 and 4 of MNIST, where the paper says “a subset”; weight "
+              f"{image_figures.ENTROPY_WEIGHT:g} for the entropy, where it has none."),
         (Drawn("entropy", image_drawings.entropies(found, names), "Brighter is more undecided. With pseudo-inputs the "
                "surroundings of the codes are bright, and images there are even grey.",
                "Maps of the entropy over two-dimensional codes, and mean images there, without and with "

@@ -43,6 +43,8 @@ class Outcome:
     reason: str
     picture: str
     made: bool
+    small: bool = False
+    """Whether it rests on training that --quick cut short."""
 
 
 def make_piece(item: Item, workshop: Workshop) -> tuple[Piece, bool]:
@@ -122,6 +124,7 @@ def _write_item(
     numbers = piece.numbers or (render(piece.tables, "csv") if piece.tables else "")
     if numbers:
         _write(out / "records" / f"{item.slug}.csv", numbers)
+    small = any("-quick" in name for name in workshop.computed)
     place = next(number for number, each in enumerate(ITEMS) if each.label == item.label)
     page = environment.get_template("site_item.html.j2").render(
         item=item,
@@ -129,6 +132,7 @@ def _write_item(
         figures=figures,
         tables=[shown_table(table) for table in piece.tables],
         has_numbers=bool(numbers),
+        small=small,
         files=[_record(workshop, name, out) for name in workshop.used],
         computed=workshop.computed,
         sources=[(name, _source(name, out)) for name in (*item.sources, _dotted(item))],
@@ -140,7 +144,7 @@ def _write_item(
     )
     _write(out / f"{item.slug}.html", page)
     picture = f"figures/{figures[0]['name']}.png" if figures else ""
-    return Outcome(item.slug, piece.verdict, piece.reason, picture, made)
+    return Outcome(item.slug, piece.verdict, piece.reason, picture, made, small)
 
 
 def shown_table(table: Table) -> dict[str, Any]:

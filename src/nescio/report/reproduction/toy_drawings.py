@@ -28,6 +28,7 @@ from nescio.report.style import (
 __all__ = ["bands", "divergences", "ncp", "placements", "priors", "sketch", "split", "stds"]
 
 Arrays = Mapping[str, np.ndarray]
+BEYOND = (-100.0, 100.0)  # what lies out of view need not be drawn to scale
 VIEW = (-32.0, 32.0)  # of y: the data, and bands of some levels around them
 WORDS = {"standard": "all data", "shifted": "with a hole"}
 Y_LABEL = "y (units of the target)"
@@ -41,8 +42,8 @@ def bands(fits: Sequence[Sequence[ToyFit]]) -> Figure:
             axes, colour = grid[row][column], METHOD_COLOURS[fit.method]
             dress(axes, f"{METHOD_NAMES[fit.method]}, {WORDS[fit.data]}")
             _shade(axes, fit)
-            lower, upper = fit.mean - 2.0 * fit.std, fit.mean + 2.0 * fit.std
-            axes.fill_between(fit.x, lower, upper, color=colour, alpha=0.25, linewidth=0, label="mean ± 2 std")
+            lower, upper = (np.clip(fit.mean + side * fit.std, *BEYOND)[::2] for side in (-2.0, 2.0))
+            axes.fill_between(fit.x[::2], lower, upper, color=colour, alpha=0.25, linewidth=0, label="mean ± 2 std")
             axes.plot(fit.x, fit.mean, color=colour, linewidth=1.3, label="mean")
             dots = axes.plot(fit.x_data, fit.y_data, ".", color=INK, markersize=1.4, alpha=0.5, label="data")
             dots[0].set_rasterized(True)
@@ -168,7 +169,9 @@ def ncp(found: Arrays) -> Figure:
         truth = found["x"][inside] * np.sin(found["x"][inside])
         axes.plot(found["x"][inside], truth, color=TRUTH, linewidth=1.0, linestyle="--", label="true mean")
         axes.plot(found["x"], mean, color=colour, linewidth=1.5, label="mean")
-        axes.plot(found["x_data"], found["y_data"], ".", color=INK, markersize=1.4, alpha=0.4, label="data")
+        axes.plot(
+            found["x_data"], found["y_data"], ".", color=INK, markersize=1.4, alpha=0.4, label="data", rasterized=True
+        )
         axes.set_ylim(-22.0, 22.0)
         axes.set_xlim(float(found["x"][0]), float(found["x"][-1]))
         label(axes, "y", bottom=row == len(names) - 1)
