@@ -76,8 +76,8 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto", *
         Where the model shall compute; also becomes its ``device`` parameter, unless ``"auto"``.
     **given_back
         ``mean`` where it was not ours: the fitted regressor, ``model.mean_``, or your function or module.
-        ``mean_network`` and ``precision_network``, or ``encoder`` and ``decoder``, where the model was fitted with
-        functions of yours.
+        ``outside`` where the level was a function of yours. ``mean_network`` and ``precision_network``, or ``encoder``
+        and ``decoder``, where the model was fitted with functions of yours.
 
     Raises
     ------
@@ -88,10 +88,11 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto", *
     for name, value in given_back.items():
         if name not in (*regressors.FACTORIES, *images.FACTORIES):
             raise InputError(
-                f"load takes back mean, mean_network and precision_network, encoder and decoder; got {name!r}."
+                f"load takes back mean, mean_network and precision_network, outside, encoder and decoder; got {name!r}."
             )
         if name != "mean" and not callable(value):
-            raise InputError(f"{name} must be a function that returns an nn.Module; got {value!r}.")
+            what = "a function of x" if name == "outside" else "a function that returns an nn.Module"
+            raise InputError(f"{name} must be {what}; got {value!r}.")
     where = resolve_device(device)
     members = read_archive(path, LIMITS)
     try:

@@ -29,6 +29,7 @@ from nescio.estimators.core import CoreModel
 from nescio.estimators.foreign import ForeignMean
 from nescio.estimators.intervals import calibrated_interval, interval_kinds
 from nescio.estimators.judging import RowJudge
+from nescio.estimators.levels import LevelFunction
 from nescio.estimators.prediction import Prediction
 from nescio.estimators.problem import Fitted, Original, Problem
 from nescio.estimators.rows import Rows
@@ -55,6 +56,8 @@ class Prepared(NamedTuple):
 class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
     """A regressor whose prediction is a distribution, and which says whether it has seen anything like a row."""
 
+    level_: LevelFunction | None = None
+    """The level outside where it is a function of x."""
     foreign_: ForeignMean | None = None
     """The mean where it is not ours."""
     conformal_: Conformal | None = None
@@ -130,7 +133,7 @@ class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
             weights,
             y_scale,
             seed,
-            Original(given, inputs, targets, unscaled),
+            Original(given, inputs, targets, unscaled, x_shift, x_scale),
             blocks,
             {} if memo is None else memo,
         )
@@ -163,11 +166,13 @@ class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
         tags.non_deterministic = False
         return tags
 
-    def _for_core(self, rows: Rows) -> tuple[torch.Tensor, ...]:
-        """The standardised rows and, where a core can use it, which of them count as outside whatever they say."""
-        if rows.strange is None or not isinstance(self.core_, CoreModel):
+    def _for_core(self, rows: Rows) -> tuple[torch.Tensor | None, ...]:
+        """The standardised rows and, where a core can use it, which count as outside and their level there."""
+        if not isinstance(self.core_, CoreModel):
             return (rows.x,)
-        return rows.x, torch.as_tensor(rows.strange)
+        strange = None if rows.strange is None else torch.as_tensor(rows.strange)
+        level = None if self.level_ is None else torch.as_tensor(self.level_(rows.encoded), dtype=torch.float32)
+        return rows.x, strange, level
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted means, ``(N,)`` or ``(N, P)``; with ``return_std`` a pair of means and standard deviations."""

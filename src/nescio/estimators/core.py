@@ -151,7 +151,7 @@ class CoreModel:
         )
 
     @torch.no_grad()
-    def locations(self, x: Tensor, strange: Tensor | None = None) -> Tensor:
+    def locations(self, x: Tensor, strange: Tensor | None = None, level: Tensor | None = None) -> Tensor:
         """Means of the members at ``x (N, D)``, ``(M, N, P)``; for ``strange`` see :meth:`posterior`."""
         moved = self.fade_mean or self.members > 1  # else the anchor leaves the mean alone
         parts = [
@@ -160,23 +160,25 @@ class CoreModel:
         ]
         return _joined(parts, len(x))
 
-    def predictive(self, x: Tensor, strange: Tensor | None = None) -> StudentT:
+    def predictive(self, x: Tensor, strange: Tensor | None = None, level: Tensor | None = None) -> StudentT:
         """Predictive distributions of the members at ``x (N, D)``, ``(M, N, P)``, in double precision."""
-        loc, q = self.posterior(x, strange)
+        loc, q = self.posterior(x, strange, level)
         return StudentT.from_gamma(loc.double(), Gamma(q.concentration.double(), q.rate.double()))
 
     @torch.no_grad()
-    def posterior(self, x: Tensor, strange: Tensor | None = None) -> tuple[Tensor, Gamma]:
+    def posterior(self, x: Tensor, strange: Tensor | None = None, level: Tensor | None = None) -> tuple[Tensor, Gamma]:
         """Means and posteriors of the members at ``x (N, D)``, each ``(M, N, P)``.
 
-        Rows that are ``strange (N,)`` count as far away wherever they are: the anchor takes over in full.
+        Rows that are ``strange (N,)`` count as far away wherever they are: the anchor takes over in full. It leads to
+        ``level (N, P)`` where the level outside is a function of x, else to that of the reference prior.
         """
         locations, posteriors = [], []
-        for chunk, far in self._chunks(x, strange):
+        levels = padded_chunks(x[:, :0] if level is None else level, self.offset.device)
+        for (chunk, far), there in zip(self._chunks(x, strange), levels, strict=True):
             distance = self._distance(chunk)
             weight = self._weight(distance, far)
             locations.append(self._location(chunk, weight))
-            posteriors.append(self._posterior(chunk, distance, weight))
+            posteriors.append(self._posterior(chunk, distance, weight, None if level is None else there))
         return _joined(locations, len(x)), _joined_gamma(posteriors, len(x))
 
     @torch.no_grad()
@@ -188,17 +190,27 @@ class CoreModel:
             parts.append(self._posterior(chunk, distance, self._weight(distance, None)))
         return _joined_gamma(parts, len(x))
 
-    def _posterior(self, x: Tensor, distance: Tensor | None, weight: Tensor | None) -> Gamma:
+    def prior_at(self, level: Tensor | None) -> Gamma | None:
+        """The reference prior, ``(P,)``, or one of its shape at this ``level (N, P)``."""
+        prior = self.reference_prior
+        if prior is None or level is None:
+            return prior
+        return Gamma(prior.concentration.expand_as(level), (prior.concentration - 1.0) * level.square())
+
+    def _posterior(
+        self, x: Tensor, distance: Tensor | None, weight: Tensor | None, level: Tensor | None = None
+    ) -> Gamma:
         seen = x
         if self.distance_input and self.anchor is not None and distance is not None:
             seen = self.anchor.append(x, distance)
         q = self.head(self.precision_network(self.precision_parameters, self._stacked(seen)) + self.offset)
-        if weight is not None and self.anchor_variance and self.reference_prior is not None:
-            q = Anchor.blend(q, self.reference_prior, weight)
+        prior = self.prior_at(level)
+        if weight is not None and self.anchor_variance and prior is not None:
+            q = Anchor.blend(q, prior, weight)
         return q
 
     @torch.no_grad()
-    def fading(self, x: Tensor, strange: Tensor | None = None) -> Tensor:
+    def fading(self, x: Tensor, strange: Tensor | None = None, level: Tensor | None = None) -> Tensor:
         """How far the mean has faded to that of the training targets at ``x (N, D)``, in [0, 1], ``(N, 1)``."""
         weights = [self._weight(self._distance(chunk), far) for chunk, far in self._chunks(x, strange)]
         if not self.fade_mean or any(weight is None for weight in weights):

@@ -15,9 +15,11 @@ from nescio.calibration import error_growth
 from nescio.densities import NeighbourDistance
 from nescio.distributions import Gamma
 from nescio.estimators.anchoring import MOST_REFERENCE_ROWS, place_anchor
-from nescio.estimators.levels import outside_level
+from nescio.estimators.levels import LevelFunction, outside_level
+from nescio.estimators.levels import Outside as OutsideLevel
 from nescio.estimators.means import MeanPhase
 from nescio.estimators.precision import Outside, Pilot, PseudoInputs
+from nescio.estimators.problem import Problem
 from nescio.estimators.split import SplitTrainingRegressor
 from nescio.objectives import PriorFunction, constant_prior, graded_prior, prior_from_level
 from nescio.pseudo_inputs import MultiScale, Placement, Rejected
@@ -49,7 +51,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
     Parameters
     ----------
     outside
-        The standard deviation far from the data, in units of y: a number, one number per target, or a word.
+        The standard deviation far from the data, in units of y: a number, one number per target, a word, or a function
+        of rows ``(N, D)``, encoded as ``encoded_names_`` says, to ``(N,)`` or ``(N, P)``.
         ``"target"``: the spread of the training targets (1 where they do not vary). ``"residual"``: that of the errors
         inside, the paper's choice. ``"auto"``: the error of a mean that has lost touch with the targets but goes on
         varying as it did, ``spread * sqrt(1 + R2)``; where the mean fades to the training mean it is the spread.
@@ -98,7 +101,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
     def __init__(
         self,
         *,
-        outside: float | str | Sequence[float] = "auto",
+        outside: OutsideLevel = "auto",
         outside_prior: str = "graded",
         outside_mean: str = "extrapolate",
         anchor: bool = True,
@@ -170,7 +173,10 @@ class DissipativeRegressor(SplitTrainingRegressor):
 
     @property
     def outside_std_(self) -> np.ndarray:
-        """The level outside, ``(P,)`` in units of y: the standard deviation that the model falls back to."""
+        """The level outside, ``(P,)`` in units of y: the standard deviation that the model falls back to.
+
+        Where the level is a function of x, its geometric mean over the training rows.
+        """
         prior = self.core_.reference_prior
         level = (prior.rate / (prior.concentration - 1.0)).sqrt().cpu().double().numpy()
         return np.asarray(level * self.y_scale_)
@@ -187,7 +193,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
         if self.n_pseudo_inputs != "auto":
             check_integer("n_pseudo_inputs", self.n_pseudo_inputs, least=1)
         check_integer("n_blocks", self.n_blocks, least=1)
-        outside_level(self.outside, y_scale)
+        if not callable(self.outside):
+            outside_level(self.outside, y_scale)
 
     def _blocks(self) -> int:
         return int(self.n_blocks) if self.outside_prior == "graded" else 0
@@ -205,15 +212,19 @@ class DissipativeRegressor(SplitTrainingRegressor):
         pilot: Pilot,
         variance: Tensor,
         tail: float,
-        y_scale: np.ndarray,
-        seed: int,
+        problem: Problem,
     ) -> Outside | None:
+        seed, original = problem.seed, problem.original
         # A mean that fades to the training mean errs by the spread of the targets alone.
         fades = isinstance(self.outside, str) and self.outside == "auto" and self.outside_mean == "training"
         outside = "target" if fades else self.outside
-        level = torch.as_tensor(outside_level(outside, y_scale, variance.numpy()), dtype=torch.float32)
+        function = LevelFunction(outside, problem.y_scale) if callable(outside) else None
         if self.outside_prior == "inside":
-            level = variance.sqrt()
+            level, function = variance.sqrt(), None
+        elif function is not None:
+            level = as_float(np.exp(np.log(function(original.encoded)).mean(0)))
+        else:
+            level = as_float(outside_level(outside, problem.y_scale, variance.numpy()))
         concentration = min(tail, LARGEST_OUTSIDE_SHAPE) if self.outside_shape == "auto" else float(self.outside_shape)
         far = prior_from_level(level, concentration)
 
@@ -226,7 +237,10 @@ class DissipativeRegressor(SplitTrainingRegressor):
             raise InputError(
                 f"placement must return finite points of shape {wanted}; it returned {tuple(points.shape)}."
             )
-        prior = self._prior_function(x, means, pilot, level, far, seed)(points)
+        levels = level
+        if function is not None:
+            levels = as_float(function(points.double().numpy() * original.x_scale + original.x_shift))
+        prior = self._prior_function(x, means, pilot, levels, concentration, seed)(points)
         shape_like = (*points.shape[:2], len(level))
         anchor = place_anchor(x, points, seed)
         inputs = x
@@ -239,7 +253,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
             self._weight(level, variance),
             getattr(placement, "select", None),
         )
-        return Outside(inputs, pool, far, anchor, bool(self.anchor), self.outside_mean == "training")
+        return Outside(inputs, pool, far, anchor, bool(self.anchor), self.outside_mean == "training", function)
 
     def _weight(self, level: Tensor, variance: Tensor) -> float:
         if self.pseudo_weight != "auto":
@@ -248,10 +262,10 @@ class DissipativeRegressor(SplitTrainingRegressor):
         return max(1.0, contrast) ** -CONTRAST_POWER
 
     def _prior_function(
-        self, x: Tensor, means: MeanPhase, pilot: Pilot, level: Tensor, far: Gamma, seed: int
+        self, x: Tensor, means: MeanPhase, pilot: Pilot, level: Tensor, concentration: float, seed: int
     ) -> PriorFunction:
         if self.outside_prior != "graded":
-            return constant_prior(far)
+            return constant_prior(prior_from_level(level, concentration))
         seen, noise = means.growth, pilot.variance.double().numpy()
         knots, growth = error_growth(seen.distance, seen.squared_error - noise[seen.held_out])
         rows = np.random.default_rng(child_seed(seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
@@ -270,5 +284,10 @@ class DissipativeRegressor(SplitTrainingRegressor):
             torch.as_tensor(knots, dtype=torch.float32),
             torch.as_tensor(growth, dtype=torch.float32),
             level,
-            float(far.concentration.flatten()[0]),
+            concentration,
         )
+
+
+def as_float(values: np.ndarray) -> Tensor:
+    """As the networks take it."""
+    return torch.as_tensor(values, dtype=torch.float32)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from nescio._validation import InputError, check_one_of
 
-__all__ = ["outside_level"]
+__all__ = ["LevelFunction", "Outside", "given_level", "outside_level"]
+
+Outside = float | str | Sequence[float] | Callable[[np.ndarray], Any]
+"""What a user may ask for: a number, one per target, a word, or a function of the rows."""
 
 EXTREME = 1e6  # level over spread: beyond it float32 no longer holds the squares of both
 
 
-def outside_level(
-    outside: float | str | Sequence[float], y_scale: np.ndarray, residual_variance: np.ndarray | None = None
-) -> np.ndarray:
+def outside_level(outside: Outside, y_scale: np.ndarray, residual_variance: np.ndarray | None = None) -> np.ndarray:
     """Standard deviation far from the data, ``(P,)`` in standardised units.
 
     ``"target"`` is the spread of the targets, ``"residual"`` that of the errors inside, and ``"auto"`` the error of a
@@ -36,8 +39,8 @@ def outside_level(
     level = np.asarray(outside, dtype=np.float64).reshape(-1)
     if level.size not in (1, len(y_scale)) or not np.all(np.isfinite(level) & (level > 0)):
         raise InputError(
-            f"outside must be a positive number in units of y, one per target ({len(y_scale)}), or 'auto', 'target' or "
-            f"'residual'; got {outside!r}."
+            f"outside must be a positive number in units of y, one per target ({len(y_scale)}), 'auto', 'target', "
+            f"'residual' or a function of x; got {outside!r}."
         )
     relative: np.ndarray = level / y_scale
     if relative.min() < 1.0 / EXTREME or relative.max() > EXTREME:
@@ -46,3 +49,45 @@ def outside_level(
             f"{EXTREME:g}th part; give it in units of y."
         )
     return relative
+
+
+@dataclass(frozen=True)
+class LevelFunction:
+    """A level that the user gives as a function of x: rows ``(N, D)`` in, standard deviations ``(N,)`` or ``(N, P)``.
+
+    The rows are as the model encodes them: for an array, and for a frame of plain numbers, its own columns. It is asked
+    at pseudo-inputs too, which lie between and beyond the rows.
+    """
+
+    function: Callable[[np.ndarray], Any]
+    y_scale: np.ndarray
+
+    def __call__(self, encoded: np.ndarray) -> np.ndarray:
+        """The level at rows ``(..., D)``, ``(..., P)`` in standardised units."""
+        rows = encoded.reshape(-1, encoded.shape[-1])
+        outputs = len(self.y_scale)
+        try:
+            found = np.asarray(self.function(rows.copy()), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"outside as a function of x failed on rows of shape {rows.shape}: {error}.") from None
+        if found.shape not in ((len(rows),), (len(rows), 1), (len(rows), outputs)):
+            raise InputError(
+                f"outside as a function of x must return one number per row, ({len(rows)},), or per row and target, "
+                f"({len(rows)}, {outputs}); it returned the shape {found.shape}."
+            )
+        if not np.all(np.isfinite(found) & (found > 0)):
+            raise InputError("outside as a function of x must return finite, positive numbers; one of them is not.")
+        level = np.clip(found.reshape(len(rows), -1) / self.y_scale, 1.0 / EXTREME, EXTREME)
+        return level.reshape(*encoded.shape[:-1], outputs)
+
+
+def given_level(params: Mapping[str, Any], given: Mapping[str, Any], y_scale: np.ndarray) -> LevelFunction | None:
+    """The function that a saved model's level outside was, given back at load; None where it was no function."""
+    wanted = "outside" in params and params["outside"] is None
+    if wanted is not ("outside" in given):
+        raise InputError(
+            "its level outside is a function of yours and not in the file; give it back: load(path, outside=...)."
+            if wanted
+            else "this model's level outside is no function; leave outside out of load."
+        )
+    return LevelFunction(given["outside"], y_scale) if wanted else None

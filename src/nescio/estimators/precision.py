@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nescio._random import child_seed, generators
 from nescio.distributions import Gamma, StudentT, gamma_kl
+from nescio.estimators.levels import LevelFunction
 from nescio.estimators.means import hold_out, padded
 from nescio.networks import Anchor, Head, Network, Parameters
 from nescio.objectives import PointLosses, dissipative_loss, join_priors, joint_dissipative_loss
@@ -76,6 +77,8 @@ class Outside(NamedTuple):
     anchor: Anchor
     anchor_variance: bool
     fade_mean: bool
+    level: LevelFunction | None = None
+    """The level where it is a function of x; ``prior`` is then at its average over the rows."""
 
 
 def fit_precision(

@@ -12,6 +12,7 @@ from torch import Tensor
 from nescio._validation import InputError
 from nescio.distributions import Gamma, gamma_kl
 from nescio.estimators.base import DistributionRegressor
+from nescio.estimators.rows import Rows
 
 __all__ = ["PrecisionRegressor"]
 
@@ -31,7 +32,9 @@ class PrecisionRegressor(DistributionRegressor):
 
     def posterior(self, X: Any) -> tuple[Tensor, Gamma]:
         """Means and Gamma posteriors of the members, each ``(M, N, P)``, in standardised units."""
-        rows = self._read(X)
+        return self._posterior(self._read(X))
+
+    def _posterior(self, rows: Rows) -> tuple[Tensor, Gamma]:
         loc, q = self.core_.posterior(*self._for_core(rows))
         foreign = self._foreign_locations(rows)
         if foreign is not None:
@@ -44,8 +47,12 @@ class PrecisionRegressor(DistributionRegressor):
         Where a method has one prior only, from that. A diagnostic: near zero the answer is the prior's. It is not
         monotone in ignorance.
         """
-        _, q = self.posterior(X)
+        rows = self._read(X)
+        _, q = self._posterior(rows)
         prior = self.outside_prior_ if self.outside_prior_ is not None else self.inside_prior_
         if prior is None:
             raise InputError("knowledge is measured against a prior, and this model was fitted with prior=None.")
+        if self.level_ is not None:
+            level = torch.as_tensor(self.level_(rows.encoded))
+            prior = Gamma(prior.concentration.expand_as(level), (prior.concentration - 1.0) * level.square())
         return gamma_kl(q, prior).sum(-1).mean(0).numpy()

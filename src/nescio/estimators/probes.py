@@ -32,7 +32,9 @@ def _probe_rows(model: Any) -> np.ndarray:
 
 
 def _answers(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
-    loc, q = model.core_.posterior(torch.tensor(rows, dtype=torch.float32))
+    level = None if model.level_ is None else model.level_(rows * model.x_scale_ + model.x_shift_)
+    far = None if level is None else torch.as_tensor(level, dtype=torch.float32)
+    loc, q = model.core_.posterior(torch.tensor(rows, dtype=torch.float32), None, far)
     mean = loc.double().mean(0).numpy() * model.y_scale_ + model.y_shift_
     if model.foreign_ is not None:
         mean[: N_PROBES // 2] = _foreign_mean(model, rows[: N_PROBES // 2], mean[: N_PROBES // 2])

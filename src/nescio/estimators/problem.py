@@ -41,6 +41,10 @@ class Original(NamedTuple):
     """Targets, ``(N, P)``."""
     weights: np.ndarray | None
     """Of the rows, ``(N,)``, not scaled."""
+    x_shift: np.ndarray
+    """What was taken from the encoded rows, ``(D,)``."""
+    x_scale: np.ndarray
+    """And by what they were divided, ``(D,)``."""
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
         pilot: Pilot,
         variance: Tensor,
         tail: float,
-        y_scale: np.ndarray,
-        seed: int,
+        problem: Problem,
     ) -> Outside | None:
         """Pseudo-inputs with their prior and the anchor, from standardised rows; None where there are none."""
 
@@ -170,7 +169,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             shape, kl_weight = pilot.shape, pilot.kl_weight
             bar.set_description("precision")
             tail = shape + (0.5 / kl_weight if kl_weight else 3.0)
-            outside = self._outside(rows, means, pilot, variance, tail, y_scale, seed)
+            outside = self._outside(rows, means, pilot, variance, tail, problem)
             inputs = rows if outside is None else outside.inputs
             precision_network = make_network(self, self.precision_network, inputs.shape[1], y.shape[1], 2)
             prior, weight, offset = stacked_prior(variance, [(shape, kl_weight)] * members, head)
@@ -215,7 +214,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
         )
         inside_std = np.sqrt(variance.double().numpy()) * y_scale
         learned = {"shape_": shape, "kl_weight_": kl_weight, "inside_std_": inside_std, "foreign_": means.foreign}
-        learned["conformal_"] = None
+        learned |= {"conformal_": None, "level_": None if outside is None else outside.level}
         if self.calibrate is not None:
             stops = [stop for _, stop in divisions]
             learned["conformal_"] = fit_conformal(core, x, means.residuals, stops, problem.support())

@@ -12,14 +12,13 @@ import torch
 
 from nescio._fields import Fields, Tensors
 from nescio._validation import InputError
-from nescio.calibration import Support
-from nescio.densities import NeighbourDistance
 from nescio.distributions import Gamma
 from nescio.estimators.core import Bag, CoreModel, Elsewhere, Mean
 from nescio.estimators.dissipative import DissipativeRegressor
 from nescio.estimators.foreign import given_mean
+from nescio.estimators.levels import given_level
 from nescio.estimators.probes import check_probes, probe_arrays, take_probes
-from nescio.estimators.state_columns import table_state, take_rows, take_table
+from nescio.estimators.state_columns import table_state, take_support, take_table
 from nescio.estimators.state_conformal import conformal_from_state, conformal_to_state
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
 from nescio.networks import ACTIVATIONS, MLP, Anchor, ConcentrationRateHead, ModuleStack, Network, VarianceShapeHead
@@ -34,7 +33,7 @@ ESTIMATORS: dict[str, type[Any]] = {
 }
 HEADS: dict[str, type[Any]] = {kind.__name__: kind for kind in (ConcentrationRateHead, VarianceShapeHead)}
 NETWORKS = ("mean_network", "precision_network")
-FACTORIES = (*NETWORKS, "mean")
+FACTORIES = (*NETWORKS, "mean", "outside")
 """Arguments that are the user's code: never written, given back at load."""
 MAPS = {"mean_network": 1, "precision_network": 2}
 LARGEST_HEAD_SETTING = 80.0  # exp(80) is still a float32
@@ -138,6 +137,7 @@ def given_networks(model: Any) -> dict[str, Any]:
         for role, (network, _) in _networks(model.core_).items()
         if isinstance(network, ModuleStack)
     }
+    given |= {} if model.level_ is None else {"outside": model.level_.function}
     return given if model.foreign_ is None else {**given, "mean": model.mean_}
 
 
@@ -181,7 +181,10 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
         attributes["feature_names_in_"] = np.array(names, dtype=object)
     if targets is not None:
         attributes["target_names_"] = targets
-    attributes["support_"] = take_rows(_support(support, tensors, inputs), tensors)
+    attributes["support_"] = take_support(support, tensors, inputs)
+    attributes["level_"] = level = given_level(params, given, attributes["y_scale_"])
+    if level is not None:
+        params["outside"] = level.function
     attributes["conformal_"] = conformal_from_state(conformal, tensors, outputs)
     members = core.whole("members", least=1)
     probes = take_probes(tensors, members, inputs, outputs, single)
@@ -197,16 +200,6 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
         setattr(model, name, value)
     check_probes(model, probes, given)
     return model
-
-
-def _support(entry: Fields, tensors: Tensors, inputs: int) -> Support:
-    k = entry.whole("k", least=1)
-    reference = tensors.take("support_reference", (entry.whole("reference", least=1), inputs), np.float64)
-    scores = tensors.take("support_scores", (entry.whole("scores", least=0),), np.float64)
-    entry.done()
-    if (np.diff(scores) < 0).any() or (scores < 0).any():
-        raise InputError("the tensor 'support_scores' must be ascending distances; the model file is damaged.")
-    return Support(NeighbourDistance(torch.tensor(reference), k=k), scores)
 
 
 def _core(

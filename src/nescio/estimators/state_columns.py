@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from nescio._fields import Fields, Tensors
 from nescio._validation import InputError
 from nescio.calibration import Support
+from nescio.densities import NeighbourDistance
 from nescio.preprocessing import KINDS, Column, ColumnEncoder
 
-__all__ = ["TrainingTable", "table_state", "take_rows", "take_table"]
+__all__ = ["TrainingTable", "table_state", "take_support", "take_table"]
 
 OWN = 0.0  # stands in the file for the column's own standard deviation: a file holds no NaN
 
@@ -64,12 +66,18 @@ def take_table(entry: Fields, tensors: Tensors, n_features: int, outputs: int) -
     return TrainingTable(columns, x_range)
 
 
-def take_rows(support: Support, tensors: Tensors) -> Support:
-    """The support with the numbers that its reference rows had in the training table."""
-    rows = tensors.take("support_rows", (len(support.neighbours.reference),), np.float64)
+def take_support(entry: Fields, tensors: Tensors, inputs: int) -> Support:
+    """The support, with the numbers that its reference rows had in the training table."""
+    k, count = entry.whole("k", least=1), entry.whole("reference", least=1)
+    reference = tensors.take("support_reference", (count, inputs), np.float64)
+    scores = tensors.take("support_scores", (entry.whole("scores", least=0),), np.float64)
+    rows = tensors.take("support_rows", (count,), np.float64)
+    entry.done()
+    if (np.diff(scores) < 0).any() or (scores < 0).any():
+        raise InputError("the tensor 'support_scores' must be ascending distances; the model file is damaged.")
     if (rows < 0).any() or (rows > 2**53).any() or (rows != np.floor(rows)).any():
         raise InputError("the tensor 'support_rows' must hold numbers of rows; the model file is damaged.")
-    return replace(support, rows=rows.astype(np.int64))
+    return Support(NeighbourDistance(torch.tensor(reference), k=k), scores, rows.astype(np.int64))
 
 
 def _take_columns(entry: Fields, tensors: Tensors, count: int, outputs: int) -> ColumnEncoder:

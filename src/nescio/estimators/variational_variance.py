@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nescio.estimators.means import MeanPhase
 from nescio.estimators.precision import Outside, Pilot
+from nescio.estimators.problem import Problem
 from nescio.estimators.split import SplitTrainingRegressor
 
 __all__ = ["VariationalVarianceRegressor"]
@@ -125,8 +126,7 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         pilot: Pilot,
         variance: Tensor,
         tail: float,
-        y_scale: np.ndarray,
-        seed: int,
+        problem: Problem,
     ) -> Outside | None:
         return None
 

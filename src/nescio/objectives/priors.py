@@ -94,7 +94,8 @@ def graded_prior(
     goes straight to that of ``level`` at three times the distance, and stays.
 
     Shapes: ``surroundings`` maps ``(..., D)`` to the distance ``(...)`` and the variance near by ``(..., P)``;
-    ``knots`` ``(Q,)``, rising; ``growth`` ``(Q, P)``, not negative; ``level`` ``(P,)``; the prior is ``(..., P)``.
+    ``knots`` ``(Q,)``, rising; ``growth`` ``(Q, P)``, not negative; ``level`` ``(P,)``, or ``(..., P)``
+    where it belongs to the very points that are asked for; the prior is ``(..., P)``.
 
     Deviation: the paper has one prior for all inputs. Noise at the nearest row plus what the mean is wrong by at that
     distance is what a held-out block shows, so pseudo-inputs at the rim do not pull at the data.
