@@ -39,8 +39,8 @@ def away_checks(model: Any, rows: Rows | None, outside: Any, rng: np.random.Gene
     The way begins beyond the rim: where a point is stranger than any training row, and no longer next to one.
     """
     reference = reference_rows(model)
-    inside = _points(model, reference) if rows is None else rows
-    usual = np.median(_std(model, _some(inside, rng)), axis=0)
+    inside = _some(_points(model, reference) if rows is None else rows, rng)
+    usual = np.median(_std(model, inside), axis=0)
     rim = max([CLEARANCE * math.sqrt(reference.shape[1]), *model.support_.scores[-1:]])
     least, tried, seen = math.inf, 0, [inside]
     movable = _movable(model)
@@ -162,10 +162,10 @@ def batch_check(model: Any, X: Any, rng: np.random.Generator) -> Check:
         dist = model._distribution(rows)
         return dist.mean, dist.std, model._p_values(rows)
 
-    count = len(table)
-    lone = np.unique(np.append(rng.permutation(count)[: LONE_ROWS - 1], count - 1))
-    mean, std, p = (part[lone] for part in answer(np.arange(count)))
-    alone = [np.concatenate(parts) for parts in zip(*(answer(np.array([row])) for row in lone), strict=True)]
+    batch = np.sort(rng.permutation(len(table))[:MOST_INSIDE])
+    lone = np.unique(np.append(rng.permutation(len(batch))[: LONE_ROWS - 1], len(batch) - 1))
+    mean, std, p = (part[lone] for part in answer(batch))
+    alone = [np.concatenate(parts) for parts in zip(*(answer(batch[[row]]) for row in lone), strict=True)]
     gaps = (np.abs(alone[0] - mean) / std, np.abs(alone[1] / std - 1.0), np.abs(alone[2] - p))
-    note = f"largest relative difference between {len(lone)} rows predicted alone and among {count}"
+    note = f"largest relative difference between {len(lone)} rows predicted alone and among {len(batch)}"
     return Check("independent of the batch", float(np.max([gap.max() for gap in gaps])), 0.0, ROUNDING, note)
