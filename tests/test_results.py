@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nescio.benchmark.exports import read_values
-from nescio.benchmark.tables import all_tables
+from nescio.benchmark.tables import tables_of_files
 from nescio.report.page_tables import fill_tables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,8 +22,14 @@ def page() -> str:
 def test_every_table_of_the_page_is_the_one_that_its_records_make(page):
     files = sorted(set(re.findall(r"--csv (results/\w+\.csv)", page)))
     assert len(files) == 3
-    values = [value for file in files for value in read_values(ROOT / file)]
-    assert fill_tables(page, all_tables(values)) == page
+    assert fill_tables(page, tables_of_files(ROOT / file for file in files)) == page
+
+
+def test_every_table_of_the_page_on_images_is_the_one_that_its_records_make():
+    page = (ROOT / "docs" / "images.md").read_text(encoding="utf-8")
+    files = sorted(set(re.findall(r"--csv (results/\w+\.csv)", page)))
+    assert files == ["results/detection.csv", "results/images.csv"]
+    assert fill_tables(page, tables_of_files(ROOT / file for file in files)) == page
 
 
 def test_the_page_has_the_tables_of_both_protocols_and_of_the_ablations(page):

@@ -3,14 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from nescio._validation import InputError, join_names
 from nescio.benchmark import ablation_tables, overview, paper_tables, sound_tables
 from nescio.benchmark.ablations import ABLATION_METRICS
 from nescio.benchmark.cells import Table, gather
-from nescio.benchmark.exports import Value
+from nescio.benchmark.exports import Value, read_values, stored_values
+from nescio.benchmark.image_exports import KEYS, image_rows, read_image_rows
+from nescio.benchmark.image_overview import detection_tables, image_tables
+from nescio.benchmark.store import Store
 
-__all__ = ["all_tables"]
+__all__ = ["all_tables", "tables_of_files", "tables_of_store"]
+
+
+def tables_of_files(
+    paths: Iterable[Path], protocol: str | None = None, *, metrics: Sequence[str] | None = None, reference: str = "d-vv"
+) -> list[Table]:
+    """The tables of exported records of any kind; empty where a ``protocol`` is asked for that no file has."""
+    values: list[Value] = []
+    tables: list[Table] = []
+    for path in paths:
+        kind, rows = read_image_rows(path)
+        rows = [row for row in rows if protocol in (None, row["protocol"])]
+        if kind:
+            tables += image_tables(rows) if kind == "images" else detection_tables(rows)
+        else:
+            values += read_values(path, protocol)
+    return [*(all_tables(values, metrics=metrics, reference=reference) if values else ()), *tables]
+
+
+def tables_of_store(
+    store: Store, protocol: str | None = None, *, metrics: Sequence[str] | None = None, reference: str = "d-vv"
+) -> list[Table]:
+    """The tables of the records of a store."""
+    images, detection = (
+        [row for row in image_rows(store, kind) if protocol in (None, row["protocol"])]
+        for kind in ("images", "detection")
+    )
+    values = [value for value in stored_values(store, protocol) if value.protocol.partition("-")[0] not in KEYS]
+    tables = all_tables(values, metrics=metrics, reference=reference) if values else []
+    return [*tables, *image_tables(images), *detection_tables(detection)]
 
 
 def all_tables(

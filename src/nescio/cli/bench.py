@@ -195,7 +195,6 @@ def table(
 ) -> None:
     """Show records as tables: the paper's beside the published numbers, and the comparison of protocol sound."""
     from nescio._files import written_beside
-    from nescio.benchmark.exports import read_values, stored_values
     from nescio.benchmark.store import Store
 
     if (store is None) == (csv is None):
@@ -203,17 +202,18 @@ def table(
     wanted = None if protocol is None else protocol.value
     if out is not None:
         check_destination(out)
+    report = _report()
+    from nescio.benchmark.tables import tables_of_files, tables_of_store
+
+    chosen: dict[str, Any] = {"metrics": split_names(metrics), "reference": against}
     if csv is not None:
-        values = read_values(csv, wanted)
+        tables = tables_of_files([csv], wanted, **chosen)
     else:
         with Store(store) as records:  # type: ignore[arg-type]
-            values = stored_values(records, wanted)
-    if not values:
+            tables = tables_of_store(records, wanted, **chosen)
+    if not tables:
         raise InputError(f"'{csv or store}' has no records{f' of protocol {wanted}' if wanted else ''} to show.")
-    report = _report()
-    from nescio.benchmark.tables import all_tables
-
-    text = report.render(all_tables(values, metrics=split_names(metrics), reference=against), format.value)
+    text = report.render(tables, format.value)
     if out is None:
         typer.echo(text)
         return
@@ -228,18 +228,17 @@ def page(
 ) -> None:
     """Write the tables of a page anew from exported records."""
     from nescio._files import written_beside
-    from nescio.benchmark.exports import read_values
 
     check_destination(path)
     _report()
-    from nescio.benchmark.tables import all_tables
+    from nescio.benchmark.tables import tables_of_files
     from nescio.report.page_tables import fill_tables
 
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
         raise InputError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    filled = fill_tables(text, all_tables([value for file in csv for value in read_values(file)]))
+    filled = fill_tables(text, tables_of_files(csv))
     with written_beside(path) as handle:
         handle.write(filled.encode())
 
