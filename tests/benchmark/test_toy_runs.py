@@ -11,7 +11,7 @@ from nescio import VariationalVarianceRegressor
 from nescio._validation import InputError
 from nescio.benchmark import toy_runs
 from nescio.benchmark.desiderata import Desiderata, toy_desiderata
-from nescio.benchmark.toy_runs import fit_toy, load_curves, main, measure, read_toy, save_curves
+from nescio.benchmark.toy_runs import fit_toy, load_curves, main, measure, measure_family, read_toy, save_curves
 from nescio.datasets.toy import toy_regression, toy_std
 
 GRID = np.linspace(-25.0, 35.0, 601)
@@ -28,13 +28,14 @@ def curve(seed=3):
 def test_each_wish_is_what_its_words_say_by_a_naive_loop(hole):
     std, kl = curve()
     found = toy_desiderata(GRID, std, toy_std(GRID), kl, hole)
-    squares, ratios, outside, inside, near_prior = [], [], [], [], []
+    squares, ratios, outside, inside, seen, near_prior = [], [], [], [], [], []
     for x, s, true, divergence in zip(GRID, std, toy_std(GRID), kl, strict=True):
         if 0.0 <= x <= 10.0:
             inside.append(s)
             ratios.append(s / true)
             if hole is None or not hole[0] < x < hole[1]:
                 squares.append(math.log(s / true) ** 2)
+                seen.append(s)
         if x <= -5.0 or x >= 15.0:
             outside.append(s)
         if x <= -10.0 or x >= 20.0:
@@ -44,6 +45,7 @@ def test_each_wish_is_what_its_words_say_by_a_naive_loop(hole):
     below = sum(ratio < found.low_ratio for ratio in ratios) / len(ratios)
     assert below == pytest.approx(0.05, abs=0.01)
     assert found.kl_share == pytest.approx(sum(near_prior) / len(near_prior), rel=1e-12)
+    assert found.seen_ratio == pytest.approx(min(outside) / max(seen), rel=1e-12)
 
 
 def test_a_wish_is_met_up_to_its_threshold_and_not_beyond():
@@ -58,6 +60,7 @@ def test_underestimation_in_the_hole_counts_and_noise_there_does_not():
     std[(GRID > 4.0) & (GRID < 7.0)] *= 0.1
     found = toy_desiderata(GRID, std, toy_std(GRID), None, (4.0, 7.0))
     assert found.rms_log == pytest.approx(0.0, abs=1e-12)
+    assert found.seen_ratio == found.ratio
     assert found.low_ratio == pytest.approx(0.1)
     assert math.isnan(found.kl_share)
 
@@ -78,6 +81,23 @@ def test_a_fit_of_the_toy_is_the_estimator_s_own_prediction():
     np.testing.assert_array_equal(fit.mean, found.mean)
     np.testing.assert_array_equal(fit.kl, model.knowledge(GRID[:, None]))
     assert fit.hole == (4.0, 7.0)
+
+
+def test_a_family_fitted_together_is_what_its_members_are_alone():
+    together = measure_family("shifted", ("d-vv", "vv"), 3, max_steps=5)
+    assert [record["method"] for record, _ in together] == ["d-vv", "vv"]
+    for record, fit in together:
+        alone = fit_toy("shifted", record["method"], 3, max_steps=5)
+        np.testing.assert_allclose(fit.std, alone.std, rtol=1e-3)  # the stack of the means has other mates
+        np.testing.assert_allclose(fit.mean, alone.mean, rtol=1e-3, atol=1e-3)
+        assert float(record["cpu_seconds"]) > 0.0
+
+
+def test_methods_that_share_phases_are_fitted_as_one_task():
+    tasks = [("standard", method, 0) for method in ("d-vv", "gp", "vv")] + [("shifted", "vv", 0)]
+    assert toy_runs._grouped(tasks) == [
+        ("standard", ("d-vv", "vv"), 0), ("standard", ("gp",), 0), ("shifted", ("vv",), 0),
+    ]  # fmt: skip
 
 
 def test_a_method_without_a_prior_has_no_divergence():

@@ -58,12 +58,15 @@ class Desiderata:
     ``rms_log``: root mean square of log(std / true std) where there are data. ``ratio``: smallest std outside over the
     largest inside. ``low_ratio``: 5 % quantile of std / true std on [0, 10], a hole included. ``kl_share``: share of
     the far grid where the posterior is within 0.1 nat of the prior; nan for a method without a prior of the precision.
+    ``seen_ratio``, for the record alone, is ``ratio`` with a hole left out of the inside: there a std near the level
+    outside is no fault.
     """
 
     rms_log: float
     ratio: float
     low_ratio: float
     kl_share: float
+    seen_ratio: float = float("nan")
 
     @property
     def met(self) -> tuple[bool, bool, bool, bool]:
@@ -111,6 +114,7 @@ def toy_desiderata(
             rms_log=float(np.sqrt(np.mean(np.square(np.log(std[seen] / true_std[seen]))))),
             ratio=float(np.min(std[outside]) / np.max(std[inside])),
             low_ratio=float(np.quantile(std[inside] / true_std[inside], LOW)),
+            seen_ratio=float(np.min(std[outside]) / np.max(std[seen])),
             kl_share=float("nan") if kl is None else float(np.mean(arrays[3][within(grid, *FAR)] <= LARGEST_KL)),
         )
 

@@ -23,13 +23,25 @@ from nescio._files import written_beside
 from nescio._validation import InputError, check_one_of
 from nescio.benchmark.desiderata import HOLE, ToyFit, toy_desiderata
 from nescio.benchmark.methods import make_method
-from nescio.benchmark.names import METHODS
+from nescio.benchmark.names import FAMILY, METHODS
 from nescio.benchmark.records import provenance, write_records
-from nescio.datasets.toy import toy_regression, toy_std
+from nescio.datasets.toy import ToyData, toy_regression, toy_std
 from nescio.estimators.levels import outside_level
 from nescio.estimators.precision_regressor import PrecisionRegressor
+from nescio.estimators.together import fit_family
 
-__all__ = ["DATA", "GRID", "fit_toy", "load_curves", "main", "measure", "read_toy", "save_curves", "toy_record"]
+__all__ = [
+    "DATA",
+    "GRID",
+    "fit_toy",
+    "load_curves",
+    "main",
+    "measure",
+    "measure_family",
+    "read_toy",
+    "save_curves",
+    "toy_record",
+]
 
 GRID = (-25.0, 35.0, 601)  # the range of the paper's figures, a point every tenth
 DATA = ("standard", "shifted")
@@ -44,10 +56,13 @@ def fit_toy(data: str, method: str, seed: int, **parameters: Any) -> ToyFit:
     """
     check_one_of("data", data, DATA)
     torch.set_num_threads(1)  # two threads on a shared core are slower than one
-    hole = HOLE if data == "shifted" else None
-    toy = toy_regression(seed=seed, hole=hole)
+    toy = toy_regression(seed=seed, hole=HOLE if data == "shifted" else None)
     model: Any = make_method(method, seed=seed)
-    model.set_params(**parameters).fit(toy.x, toy.y)
+    return _curves(data, method, toy, model.set_params(**parameters).fit(toy.x, toy.y))
+
+
+def _curves(data: str, method: str, toy: ToyData, model: Any) -> ToyFit:
+    """What a fitted model predicts on the grid."""
     x = np.linspace(*GRID)
     prediction = model.predict_dist(x[:, None])
     return ToyFit(
@@ -62,7 +77,7 @@ def fit_toy(data: str, method: str, seed: int, **parameters: Any) -> ToyFit:
         epistemic_std=np.hypot(prediction.epistemic_std, prediction.mean_std),
         true_std=toy_std(x),
         level=_level(model),
-        hole=hole,
+        hole=HOLE if data == "shifted" else None,
         kl=_knowledge(model, x),
     )
 
@@ -91,6 +106,7 @@ def toy_record(fit: ToyFit, seed: int) -> dict[str, Any]:
         "seed": seed,
         "rms_log": f"{found.rms_log:.6g}",
         "ratio": f"{found.ratio:.6g}",
+        "seen_ratio": f"{found.seen_ratio:.6g}",
         "low_ratio": f"{found.low_ratio:.6g}",
         "kl_share": f"{found.kl_share:.6g}",
         "level": f"{fit.level:.6g}",
@@ -102,6 +118,38 @@ def measure(data: str, method: str, seed: int, **parameters: Any) -> tuple[dict[
     began = time.process_time()
     fit = fit_toy(data, method, seed, **parameters)
     return toy_record(fit, seed) | {"cpu_seconds": f"{time.process_time() - began:.1f}"}, fit
+
+
+def measure_family(
+    data: str, methods: Sequence[str], seed: int, **parameters: Any
+) -> list[tuple[dict[str, Any], ToyFit]]:
+    """Fit and judge methods of split training, each phase that they share once.
+
+    The seconds of each count all of its phases, at the share of a core that the whole family had.
+    """
+    torch.set_num_threads(1)
+    toy = toy_regression(seed=seed, hole=HOLE if data == "shifted" else None)
+    began, worked = time.perf_counter(), time.process_time()
+    asked: list[Any] = [make_method(method, seed=seed) for method in methods]
+    models = fit_family([model.set_params(**parameters) for model in asked], toy.x, toy.y)
+    share = (time.process_time() - worked) / (time.perf_counter() - began)
+    fits = [_curves(data, method, toy, model) for method, model in zip(methods, models, strict=True)]
+    return [
+        (toy_record(fit, seed) | {"cpu_seconds": f"{share * model.fit_seconds_:.1f}"}, fit)
+        for fit, model in zip(fits, models, strict=True)
+    ]
+
+
+def _measure(data: str, methods: Sequence[str], seed: int) -> list[tuple[dict[str, Any], ToyFit]]:
+    return [measure(data, methods[0], seed)] if len(methods) == 1 else measure_family(data, methods, seed)
+
+
+def _grouped(tasks: Sequence[tuple[str, str, int]]) -> list[tuple[str, tuple[str, ...], int]]:
+    """The tasks in their order, those of split training on one table together, where the first of them stood."""
+    groups: dict[tuple[str, str, int], list[str]] = {}
+    for data, method, seed in tasks:
+        groups.setdefault((data, "family" if method in FAMILY else method, seed), []).append(method)
+    return [(data, tuple(methods), seed) for (data, _, seed), methods in groups.items()]
 
 
 def read_toy(path: Path) -> list[dict[str, str]]:
@@ -171,8 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         or (options.curves is not None and seed == 0 and task not in drawn)
     ]
     try:
-        runs = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(delayed(measure)(*t) for t in tasks)
-        for number, (record, fit) in enumerate(runs, start=1):
+        groups = _grouped(tasks)
+        runs = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(delayed(_measure)(*g) for g in groups)
+        for number, (record, fit) in enumerate((one for run in runs for one in run), start=1):
             key = (record["data"], record["method"], int(record["seed"]))
             print(f"[{number}/{len(tasks)}] {' '.join(map(str, key))}", file=sys.stderr)
             if key not in there:

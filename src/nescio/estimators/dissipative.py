@@ -20,6 +20,7 @@ from nescio.estimators.levels import Outside as OutsideLevel
 from nescio.estimators.means import MeanPhase
 from nescio.estimators.precision import Outside, Pilot, PseudoInputs
 from nescio.estimators.problem import Problem
+from nescio.estimators.schedules import FEW_INPUTS
 from nescio.estimators.split import SplitTrainingRegressor
 from nescio.objectives import PriorFunction, constant_prior, graded_prior, prior_from_level
 from nescio.pseudo_inputs import MultiScale, Placement, Rejected
@@ -31,7 +32,6 @@ POOL = 20_000  # a small pool is learned by heart, and the std between its point
 CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
 FINITE = "for a finite predictive variance"
 NEIGHBOURHOOD = 0.25  # standard deviations, times sqrt(D)
-FEW_INPUTS = 3  # up to here 20,000 pseudo-inputs show the rim of the data well enough
 LENGTH = 2.0  # half of what a step sees are pseudo-inputs
 
 

@@ -23,6 +23,7 @@ from nescio.estimators.means import MeanPhase, fit_means, hold_out
 from nescio.estimators.precision import Outside, Pilot, fit_pilot, fit_precision, stacked_prior
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
+from nescio.estimators.schedules import mean_schedule, precision_schedule
 from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_network
 from nescio.networks import MLP, make_head
 from nescio.objectives import prior_from_residuals
@@ -32,13 +33,11 @@ from nescio.training.devices import resolve_device
 __all__ = ["SplitTrainingRegressor"]
 
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
-MEAN_TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 VERY_FEW_ROWS = 500  # below it folds cost little
 MEMBERS = 5
 MANY_ROWS = 10_000  # from here on one posterior is learned well, and the time of five would be felt
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
 PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
-PATIENCE = 0.4  # likewise: on a small table the best posterior is found within a few hundred steps
 REPEATS = 2  # two networks that did not see a row are closer to the bag than one
 LOOSE = ("calibrate", "n_members", "random_state", "verbose")
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
@@ -188,7 +187,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
                     [stop for _, stop in divisions],
                     precision_network,
                     head,
-                    replace(schedule, max_steps=precision_steps, patience=max(1, round(PATIENCE * steps))),
+                    precision_schedule(schedule, precision_steps, x.shape[1]),
                     inside_prior=prior,
                     kl_weight=weight,
                     offset=offset,
@@ -242,7 +241,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             groups,
             weights,
             make_network(self, self.mean_network, x.shape[1], y.shape[1], 1),
-            replace(schedule, tolerance=MEAN_TOLERANCE),
+            mean_schedule(schedule, x.shape[1]),
             seed=problem.seed,
             n_folds=n_folds,
             n_repeats=self._repeats(len(x)),

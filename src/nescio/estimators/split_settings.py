@@ -7,11 +7,13 @@ from typing import Any
 from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive
 from nescio.estimators.foreign import check_mean
 from nescio.estimators.precision import CANDIDATES
+from nescio.estimators.schedules import FEW_INPUTS
 from nescio.networks import MLP, ModuleStack, Network
 
 __all__ = ["GAIN", "candidates", "check_settings", "make_network"]
 
 GAIN = 3.0  # of the precision networks' first layer, so that the variance can rise within a short distance
+SMALL_GAIN = 1.5  # with few inputs, where rows lie dense and the variance would follow the luck of some of them
 NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
 
 
@@ -65,4 +67,5 @@ def make_network(model: Any, factory: Any, n_inputs: int, n_outputs: int, maps: 
         return stack
     if maps == 1:
         return MLP(n_inputs, n_outputs, model.mean_hidden, model.mean_activation, maps)
-    return MLP(n_inputs, n_outputs, model.hidden, model.activation, maps, gain=GAIN)
+    gain = SMALL_GAIN if n_inputs <= FEW_INPUTS else GAIN
+    return MLP(n_inputs, n_outputs, model.hidden, model.activation, maps, gain=gain)
