@@ -7,7 +7,7 @@ JOBS ?= 2
 # Workers use one thread each: two threads on a shared core are slower than one.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help setup demo test check lint types quality contract speed scaling toy figures clean
+.PHONY: help setup demo test check lint types quality contract support speed scaling toy figures clean
 
 help:
 	@echo "make demo     the toy regression: a table, figures and a page in demo/"
@@ -16,6 +16,7 @@ help:
 	@echo "make quality  accuracy, calibration and detection on six UCI sets (needs NESCIO_DATA)"
 	@echo "make toy      every method on the toy problem, 20 seeds: results/toy.csv and its curves"
 	@echo "make contract  nescio check on all UCI sets at hand and on the toy problem"
+	@echo "make support  support and false alarms on fresh rows of three UCI sets (needs NESCIO_DATA)"
 	@echo "make speed    microseconds per model-step against a plain loop"
 	@echo "make figures  the README's tables from the records in results/"
 	@echo "make scaling  time and memory of a fit at 1e4, 1e5 and 1e6 rows"
@@ -54,6 +55,9 @@ toy: $(STAMP)
 
 contract: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.contract --out contract.csv
+
+support: $(STAMP)
+	$(BIN)/python -m nescio.benchmark.support --csv support.csv
 
 speed: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.speed --out speed.json
