@@ -7,7 +7,7 @@ JOBS ?= 2
 # Workers use one thread each: two threads on a shared core are slower than one.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help setup demo test check lint types quality contract support speed scaling toy figures clean
+.PHONY: card help setup demo test check lint types quality contract support speed scaling toy figures clean
 
 help:
 	@echo "make demo     the toy regression: a table, figures and a page in demo/"
@@ -18,6 +18,7 @@ help:
 	@echo "make contract  nescio check on all UCI sets at hand and on the toy problem"
 	@echo "make support  support and false alarms on fresh rows of three UCI sets (needs NESCIO_DATA)"
 	@echo "make speed    microseconds per model-step against a plain loop"
+	@echo "make card     the example in docs/examples/, from the concrete data (needs NESCIO_DATA)"
 	@echo "make figures  the README's tables from the records in results/"
 	@echo "make scaling  time and memory of a fit at 1e4, 1e5 and 1e6 rows"
 
@@ -67,6 +68,12 @@ scaling: $(STAMP)
 
 figures: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.readme
+
+card: $(STAMP)
+	mkdir -p build docs/examples
+	$(BIN)/nescio fit $(NESCIO_DATA)/uci/concrete.csv.gz --target "Concrete compressive strength(MPa)" \
+		--out build/concrete.nescio --card docs/examples/concrete-card.html
+	$(BIN)/python tests/browser.py docs/examples/concrete-card.html docs/images/card
 
 clean:
 	rm -rf $(VENV) demo quality.json speed.json scaling.json

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -154,3 +155,9 @@ def _chromium(folder: Path, sheet: Path, dark: bool, *options: str) -> subproces
         check=False,
         env={**os.environ, "HOME": str(folder)},
     )
+
+
+if __name__ == "__main__":  # a page and where its pictures go: the README's, by `make card`
+    shown, place = Path(sys.argv[1]), sys.argv[2]
+    screenshot(shown, Path(f"{place}-desktop.png"), DESKTOP, height=1_000)
+    screenshot(shown, Path(f"{place}-phone.png"), PHONE, height=1_000, dark=True)

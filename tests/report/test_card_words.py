@@ -22,7 +22,7 @@ GOOD = Findings(
     watch=Watch(206, 9, 1, 1 / 20, 1 / 200, 0.64),
     inside=4.3,
     outside=23.1,
-    chosen=False,
+    chosen="data",
     seen=False,
 )
 
@@ -78,7 +78,8 @@ def test_a_std_that_does_not_tell_is_not_praised():
 
 
 def test_a_level_that_was_set_is_called_so_and_a_model_without_one_is_warned_of():
-    assert "the level that was set" in words(chosen=True)
+    assert "the level that was set;" in words(chosen="number")
+    assert "as a function of the row;" in words(chosen="function")
     text = words(outside=None)
     assert "whatever its network happens to say" in text
     assert "goes to" not in text

@@ -16,6 +16,7 @@ from nescio.report.card_style import (
     bare_frame,
     label_axes,
     legend,
+    limits,
     panel,
     some_rows,
     write_label,
@@ -29,7 +30,7 @@ __all__ = ["curve_figure", "map_figure"]
 REACH = 4.0  # levels above and below the training mean that a curve may show
 
 
-def curve_figure(curve: Curve, output: int, target: str, level: float | None, spread: tuple[float, float]) -> Figure:
+def curve_figure(curve: Curve, output: int, target: str, spread: tuple[float, float]) -> Figure:
     """Mean and bands of one column above, the std below with the level outside; where there are data is unshaded.
 
     ``spread`` is the mean and the spread of the training targets, which set what is shown of a mean that runs away.
@@ -55,12 +56,16 @@ def curve_figure(curve: Curve, output: int, target: str, level: float | None, sp
             transform=lower.get_xaxis_transform(),
         )  # fmt: skip
         lower.set_xlim(x[0], x[-1])
-    if level is not None:
-        lower.axhline(level, color=RED, linewidth=1.3, linestyle="--", label=f"level outside {written(level)}")
-    room = REACH * max(spread[1], level or 0.0)
-    low, high = float(np.min(mean - 2.0 * std)), float(np.max(mean + 2.0 * std))
-    upper.set_ylim(max(low, spread[0] - room), min(high, spread[0] + room))
-    tallest = float(np.max(std, where=np.isfinite(std), initial=level or 0.0))
+    level = 0.0
+    if curve.level is not None:
+        levels = curve.level[:, output]
+        level = float(levels.max())
+        number = f" {written(level)}" if np.ptp(levels) <= 1e-6 * level else ""
+        lower.plot(x, levels, color=RED, linewidth=1.3, linestyle="--", label=f"level outside{number}")
+    room = REACH * max(spread[1], level)
+    low, high = max(np.min(mean - 2.0 * std), spread[0] - room), min(np.max(mean + 2.0 * std), spread[0] + room)
+    upper.set_ylim(*limits(np.array([low, high])))
+    tallest = float(np.max(std, where=np.isfinite(std), initial=level))
     lower.set_ylim(0.0, 1.75 * (min(tallest, 3.0 * level) if level else tallest) or 1.0)
     for axes in (upper, lower):
         bare_frame(axes)

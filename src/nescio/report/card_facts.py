@@ -29,7 +29,7 @@ def model_facts(model: Any, refit: Any, rows: int | None, judged: int, outside: 
                 "curves and the map below are its own."
             )
         else:
-            notes.append(f"Accuracy and calibration below are judged on {rows:,} rows beside the training rows.")
+            notes.append(f"Accuracy and calibration below are judged on {rows:,} rows that were given as held out.")
         if judged < rows:
             notes.append(f"Of these {rows:,} rows, {judged:,} drawn at random were judged, to save time.")
     if not model.support_.can_tell(outside):
@@ -61,7 +61,7 @@ def _level(model: Any) -> str:
     listed = ", ".join(written(float(level)) for level in levels)
     given = getattr(model, "outside", None)
     if callable(given):
-        return f"a function of the row; {listed} at the middle of the data"
+        return f"a function of the row; {listed} on average"
     return f"{listed} ({'taken from the data, ' + repr(given) if isinstance(given, str) else 'as set'})"
 
 

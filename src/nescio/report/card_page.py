@@ -199,7 +199,8 @@ def _target(sheet: Sheet, number: int, judged: Judged) -> Target:
     level = outside_level(sheet.model, number)
     inner = judged.std[judged.verdict != "outside"]
     usual = float(np.median(inner if len(inner) else judged.std))
-    chosen = level is not None and not isinstance(sheet.model.outside, str)
+    given = getattr(sheet.model, "outside", "auto")
+    chosen = "function" if callable(given) else "data" if isinstance(given, str) else "number"
     findings = Findings(judged.name, reached, lines, ranks, sheet.watch, usual, level, chosen, sheet.seen)
     lower, upper = judged.intervals[0.9]
     certain, uncertain = certain_lines(sheet.table, judged, sheet.labels, sheet.shown)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from nescio.report.card_curves import curve_figure, map_figure
-from nescio.report.card_facts import outside_level
 from nescio.report.card_figures import (
     accuracy_figure,
     coverage_figure,
@@ -69,13 +68,12 @@ def judged_drawings(number: int, judged: Judged, level: float | None) -> list[Dr
 
 def curve_drawings(model: Any, curves: Sequence[Curve], number: int, target: str) -> list[Drawing]:
     """A figure per column, for one target."""
-    level = outside_level(model, number)
     middle = (float(model.y_shift_[number]), float(model.y_scale_[number]))
     return [
         Drawing(
             curve.name,
             inline_svg(
-                themed_svg(curve_figure(curve, number, target, level, middle), f"c{number}-{place}"),
+                themed_svg(curve_figure(curve, number, target, middle), f"c{number}-{place}"),
                 f"Mean and standard deviation of {short(target)} as {short(curve.name)} runs over and beyond its data.",
             ),
             "",

@@ -51,6 +51,8 @@ class Curve:
     std: np.ndarray
     verdict: np.ndarray
     data: np.ndarray
+    level: np.ndarray | None
+    """The level outside, ``(G, P)``; None for a model that keeps none."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,28 @@ def column_curve(
     X = table.varied(row, column, x)
     dist = model.predict_dist(X)
     mean, aleatoric, std = (np.asarray(part).reshape(len(x), -1) for part in (dist.mean, dist.aleatoric_std, dist.std))
-    return Curve(column, table.names[column], kind, x, mean, aleatoric, std, verdicts(model, X, edge, outside), data)
+    return Curve(
+        column,
+        table.names[column],
+        kind,
+        x,
+        mean,
+        aleatoric,
+        std,
+        verdicts(model, X, edge, outside),
+        data,
+        _levels(model, X),
+    )
+
+
+def _levels(model: Any, X: Any) -> np.ndarray | None:
+    """The level outside at each row, ``(N, P)`` in units of y; None for a model that keeps none."""
+    levels = getattr(model, "outside_std_", None)
+    if levels is None:
+        return None
+    encoded = model._read(X).encoded
+    function = getattr(model, "level_", None)
+    return np.tile(levels, (len(encoded), 1)) if function is None else function(encoded) * model.y_scale_
 
 
 def _categories(table: UserTable, column: int, known: np.ndarray) -> np.ndarray:

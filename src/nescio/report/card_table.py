@@ -133,7 +133,7 @@ class UserTable:
             return "—"
         if self.kind(column) == DATE:
             return f"{str(known.min())[:10]} to {str(known.max())[:10]}"
-        return f"{known.min():,.6g} to {known.max():,.6g}"
+        return f"{known.min():,.6g} to {known.max():,.6g}".replace("-", "−")
 
 
 def as_dates(texts: np.ndarray) -> np.ndarray:

@@ -14,6 +14,11 @@ __all__ = ["Findings", "Mark", "percent", "short", "trust_marks", "trust_sentenc
 # The share of a guess's squared error that is taken away: 0.9 leaves a third of the error, 0.5 seven tenths.
 SKILLS = ((0.9, "closely", "good"), (0.5, "fairly well", "good"), (0.1, "roughly", "fair"))
 FEW = 50  # rows: a share of half is then known to a seventh, no better
+ORIGINS = {
+    "data": "a level taken from the data, since none was set",
+    "number": "the level that was set",
+    "function": "the mean of the level that was set as a function of the row",
+}
 LONGEST = 34  # letters of a name in a figure or a table
 
 
@@ -28,7 +33,8 @@ class Findings:
     watch: Watch | None
     inside: float
     outside: float | None
-    chosen: bool
+    chosen: str
+    """Where the level comes from: ``"data"``, ``"number"`` or ``"function"``."""
     seen: bool
     """Whether the rows seem to be training rows."""
 
@@ -180,7 +186,7 @@ def _outside_sentences(findings: Findings) -> list[str]:
         )
         return sentences
     times = findings.outside / findings.inside if findings.inside > 0.0 else math.inf
-    whose = "the level that was set" if findings.chosen else "a level taken from the data, since none was set"
+    whose = ORIGINS[findings.chosen]
     sentences.append(
         f"Far from all it has seen its standard deviation goes to {written(findings.outside)}, {whose}; that is "
         f"{written(times)} times the usual {written(findings.inside)} inside. The mean it gives there is only a guess."
