@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from browser import needs_chromium, visit
 from nescio import DissipativeRegressor, MeanVarianceRegressor
 from nescio._validation import InputError
 from nescio.report import card, card_page
+from nescio.report.card_curves import curve_figure
 from nescio.report.card_probe import column_curve, column_importance, ignorance_map, judge, seen_share
 from nescio.report.card_table import UserTable
 from page_reader import Reader
@@ -21,6 +23,7 @@ from page_reader import Reader
 HOSTILE = '<script>alert("1")</script>'
 NAMES = [HOSTILE, "a$b$c and a name as long as a sentence, which nobody should ever give to any column", "密度 & 'x'"]
 RATES = (1 / 20, 1 / 200)
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def regressor(**settings):
@@ -114,6 +117,19 @@ def test_a_browser_opens_it_silently_at_phone_and_desktop_width_in_the_light_and
             assert (look.scroll_width, look.sticking_out) == (look.width, [])
             assert (look.figures, look.empty_figures) == (10, 0)
             assert look.smallest_text >= 9.5
+
+
+def test_the_example_in_the_docs_is_such_a_page_and_small_enough():
+    example = DOCS / "examples" / "concrete-card.html"
+    page = example.read_text(encoding="utf-8")
+    reader = Reader(page)
+    assert reader.faults() == []
+    assert reader.tags.count("svg") == 6 + 6 + 1
+    assert "Concrete compressive strength(MPa)" in reader.text
+    assert "broken" not in reader.text
+    assert example.stat().st_size < 1_500_000
+    for picture in ("card-desktop.png", "card-phone.png"):
+        assert 10_000 < (DOCS / "images" / picture).stat().st_size < 300_000
 
 
 def test_a_second_fit_is_judged_and_the_page_says_so(undrawn):
@@ -270,6 +286,16 @@ def test_curves_reach_a_data_range_beyond_and_end_at_the_level(hostile):
     assert far.std[[0, -1], 0] == pytest.approx(40.0, rel=1e-3)
     assert set(far.verdict[[0, -1]]) == {"outside"}
     assert column_curve(model, UserTable(X), 0, 0, np.array([3.0, 3.0]), *RATES) is None
+
+
+def test_a_level_that_is_a_function_of_the_row_is_drawn_as_one():
+    X, y = rows(60, width=1)
+    model = regressor(outside=lambda x: 10.0 + np.abs(x[:, 0])).fit(X, y)
+    curve = column_curve(model, UserTable(X), 0, 0, np.array([0.0, 100.0]), *RATES)
+    assert curve.level[:, 0] == pytest.approx(10.0 + np.abs(curve.x), rel=1e-9)
+    assert curve.std[-1, 0] == pytest.approx(210.0, rel=1e-2)
+    legend = curve_figure(curve, 0, "t", (5.0, 2.0)).axes[1].get_legend()
+    assert [text.get_text() for text in legend.get_texts()][-1] == "level outside"  # no single number
 
 
 def test_the_map_is_inside_at_the_data_and_outside_at_its_corners(hostile):

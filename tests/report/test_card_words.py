@@ -28,7 +28,7 @@ GOOD = Findings(
 
 
 def words(**changes):
-    return " ".join(trust_sentences(replace(GOOD, **changes)))
+    return " ".join(trust_sentences(replace(GOOD, **changes))).replace("\xa0", " ")
 
 
 def grades(**changes):

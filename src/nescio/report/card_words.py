@@ -65,12 +65,12 @@ def written(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with a decimal below ten.
+    """A share in per cent, with a decimal below ten, and never broken over two lines.
 
-    >>> percent(0.9123), percent(0.0042), percent(0.0)
-    ('91 %', '0.4 %', '0 %')
+    >>> [percent(share).replace("\\xa0", " ") for share in (0.9123, 0.0042, 0.0)]
+    ['91 %', '0.4 %', '0 %']
     """
-    return f"{100.0 * share:.1f} %" if 0.0 < share < 0.1 else f"{100.0 * share:.0f} %"
+    return f"{100.0 * share:.1f}\xa0%" if 0.0 < share < 0.1 else f"{100.0 * share:.0f}\xa0%"
 
 
 def short(name: object, longest: int = LONGEST) -> str:
@@ -105,7 +105,7 @@ def trust_marks(findings: Findings) -> list[Mark]:
     ]
     if findings.outside is None:
         return [*marks, Mark("outside the data", "poor", "no level is kept there")]
-    return [*marks, Mark("outside the data", "good", f"falls back to ± {written(findings.outside)}")]
+    return [*marks, Mark("outside the data", "good", f"falls back to ±\xa0{written(findings.outside)}")]
 
 
 def trust_sentences(findings: Findings) -> list[str]:
