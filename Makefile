@@ -53,6 +53,7 @@ quality: $(STAMP)
 
 toy: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.toy_runs --csv results/toy.csv --curves results/toy_curves.npz --jobs $(JOBS)
+	$(BIN)/python -m nescio.benchmark.toy_paper --csv results/toy_paper.csv
 
 contract: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.contract --out contract.csv

@@ -156,4 +156,4 @@ def test_scores_that_know_the_answer_are_never_marked_best():
     row = {"protocol": "sound", "inside": "fashion_mnist", "outside": "mnist", "method": "vae", "latent": "2",
            "score": "elbo", "refit": "none", "seed": "0", "metric": "auroc", "value": "0.8"}  # fmt: skip
     table = detection_table([row, row | {"refit": "transductive", "value": "0.99"}])
-    assert [line[4].best for line in table.rows] == [True, False]
+    assert [line[5].best for line in table.rows] == [True, False]

@@ -86,14 +86,14 @@ def detection_table(rows: Rows, inside: str = "fashion_mnist", metric: str = "au
     """
     chosen = [row for row in rows if row["inside"] == inside and row["metric"] == metric]
     outside = list(dict.fromkeys(row["outside"] for row in chosen))
-    keys = list(dict.fromkeys((row["method"], row["latent"], row["score"], row["refit"]) for row in chosen))
+    names = ("protocol", "method", "latent", "score", "refit")
+    keys = list(dict.fromkeys(tuple(row[name] for name in names) for row in chosen))
     found: dict[tuple[str, ...], list[float]] = {}
     for row in chosen:
-        key = (row["method"], row["latent"], row["score"], row["refit"], row["outside"])
-        found.setdefault(key, []).append(float(row["value"]))
+        found.setdefault((*(row[name] for name in names), row["outside"]), []).append(float(row["value"]))
     lines = []
     best = {
-        name: max((spread(v).mean for k, v in found.items() if k[-1] == name and k[3] != "transductive"), default=0.0)
+        name: max((spread(v).mean for k, v in found.items() if k[-1] == name and k[4] != "transductive"), default=0.0)
         for name in outside
     }
     for chosen_key in keys:
@@ -107,5 +107,5 @@ def detection_table(rows: Rows, inside: str = "fashion_mnist", metric: str = "au
         "Mean ± standard deviation over seeds. Larger is better; marked: the best of a column, transductive scores "
         "apart, since they know which images are foreign.",
     )
-    columns = ("model", "latents", "score", "refit", *outside)
-    return Table("image_detection", f"Foreign images against {inside} (AUROC)", columns, tuple(lines), notes, 4, 3)
+    columns = ("protocol", "model", "latents", "score", "refit", *outside)
+    return Table("image_detection", f"Foreign images against {inside} (AUROC)", columns, tuple(lines), notes, 5, 3)

@@ -18,7 +18,8 @@ from nescio.benchmark.cells import Results, Table, gather
 from nescio.benchmark.desiderata import ToyFit
 from nescio.benchmark.exports import read_values
 from nescio.benchmark.tables import all_tables
-from nescio.benchmark.toy_runs import fit_toy, load_curves, save_curves
+from nescio.benchmark.toy_paper import PAPER_METHODS, STEPS, fit_paper_toy
+from nescio.benchmark.toy_runs import DATA, fit_toy, load_curves, save_curves
 
 __all__ = ["QUICK_STEPS", "Arrays", "Unavailable", "Workshop", "default_results"]
 
@@ -107,6 +108,22 @@ class Workshop:
             save_curves(path, kept)
         self.note(path)
         return kept[name]
+
+    def paper_toy(self) -> list[list[ToyFit]]:
+        """The fits with the authors' settings and seed 0: a list for each method, plain and shifted."""
+        committed, steps = self.results / "figures" / "toy_paper.npz", 500 if self.quick else STEPS
+        path = self.keep / f"toy_paper{'-quick' if self.quick else ''}.npz"
+        if committed.is_file():
+            self.use("figures/toy_paper.npz")
+            path = committed
+        elif not path.is_file():
+            fits = {f"{d}/{m}": fit_paper_toy(d, m, [0], steps)[0] for m in PAPER_METHODS for d in DATA}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_curves(path, fits)
+        if path != committed:
+            self.note(path)
+        found = load_curves(path)
+        return [[found[f"{data}/{method}"] for data in DATA] for method in PAPER_METHODS]
 
     @cached_property
     def _committed_toy(self) -> dict[str, ToyFit]:

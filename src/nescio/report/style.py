@@ -26,6 +26,7 @@ METHOD_COLOURS = {
     "skafte": "#882255", "ncp": "#AA4499", "bbb": "#332288", "mc-dropout": "#999933", "gp": "#555555",
     "beta-nll": "#CC6677", "evidential": "#44AA99", "faithful": "#117733", "ngboost": "#88CCEE",
     "vv-vbem": "#A08820", "pseudo-count": "#661100", "d-vv-ensemble": "#004C78",
+    "d-vv-as-run": "#3C6E8F", "vv-as-run": "#A65A2A",
 }  # fmt: skip
 METHOD_NAMES = {
     "d-vv": "d-VV", "d-vv-one-prior": "d-VV, one prior", "vv": "VV", "vv-no-prior": "VV, no prior",
@@ -33,7 +34,9 @@ METHOD_NAMES = {
     "mc-dropout": "MC dropout", "skafte": "Skafte et al.", "ncp": "noise contrastive priors",
     "bbb": "Bayes by backprop", "gp": "Gaussian process", "evidential": "evidential regression",
     "faithful": "faithful heteroscedastic", "ngboost": "NGBoost", "vv-vbem": "VV, VBEM prior",
-    "pseudo-count": "pseudo-counts", "d-vv-ensemble": "d-VV, five members", "d-v3ae": "d-V3AE", "v3ae": "V3AE",
+    "pseudo-count": "pseudo-counts", "d-vv-ensemble": "d-VV, five members",
+    "d-vv-as-run": "d-VV, as the authors ran it", "vv-as-run": "VV, as the authors ran it",
+    "d-v3ae": "d-V3AE", "v3ae": "V3AE",
     "vae": "Gaussian VAE",
     "vae-gaussian": "VAE, Gaussian mean", "sigma-vae": "VAE, one variance", "bernoulli": "Bernoulli VAE",
     "bernoulli-entropy": "Bernoulli VAE with pseudo-inputs",

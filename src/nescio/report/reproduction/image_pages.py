@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -138,17 +138,20 @@ def detection(outside: str, instead: str = "") -> Callable[[Workshop], Piece]:
             for rule in image_drawings.RULES
             for method in MODELS
         }
+        said = (
+            f"Two latents, one model each: bound without refit VAE {aurocs['none', 'vae']:.3f}, d-V3AE "
+            f"{aurocs['none', 'd-v3ae']:.3f}; with the paper's refit {aurocs['transductive', 'vae']:.3f} and "
+            f"{aurocs['transductive', 'd-v3ae']:.3f}; blind refit of each image {aurocs['per-image', 'vae']:.3f} and "
+            f"{aurocs['per-image', 'd-v3ae']:.3f}; our score without refit {aurocs['novelty', 'vae']:.3f} and "
+            f"{aurocs['novelty', 'd-v3ae']:.3f} (AUROC)."
+        )
+        helps = aurocs["transductive", "d-v3ae"] >= aurocs["none", "d-v3ae"]
+        verdict = PART if helps else FAILS
         tables: tuple[Table, ...] = ()
         if workshop.has("detection.csv"):
-            tables = (detection_table([row for row in workshop.rows("detection.csv") if row["protocol"] == "sound"]),)
-        said = (
-            f"Bound without refit: VAE {aurocs['none', 'vae']:.3f}, d-V3AE {aurocs['none', 'd-v3ae']:.3f}; with the "
-            f"paper's refit {aurocs['transductive', 'vae']:.3f} and {aurocs['transductive', 'd-v3ae']:.3f}; blind "
-            f"refit of each image {aurocs['per-image', 'vae']:.3f} and {aurocs['per-image', 'd-v3ae']:.3f}; our score "
-            f"without refit {aurocs['novelty', 'vae']:.3f} and {aurocs['novelty', 'd-v3ae']:.3f} (AUROC, two latents)."
-        )
-        better = aurocs["novelty", "d-v3ae"] > aurocs["none", "vae"]
-        verdict = CANNOT if instead else PART if better else FAILS
+            rows = workshop.rows("detection.csv")
+            verdict, said, tables = _detected(rows, outside, said)
+        verdict = CANNOT if instead else verdict
         return Piece(
             verdict, (instead + " " if instead else "") + said,
             (
@@ -165,6 +168,33 @@ def detection(outside: str, instead: str = "") -> Callable[[Workshop], Piece]:
         )  # fmt: skip
 
     return make
+
+
+def _detected(rows: Sequence[dict[str, str]], outside: str, said: str) -> tuple[str, str, tuple[Table, ...]]:
+    """Verdict, reason and table from the records: does the refit help, in the authors' settings or in ours?"""
+
+    def found(protocol: str, score: str, refit: str) -> float | None:
+        key = (protocol, "d-v3ae", score, refit, outside, "auroc", "fashion_mnist")
+        names = ("protocol", "method", "score", "refit", "outside", "metric", "inside")
+        values = [float(row["value"]) for row in rows if tuple(row[name] for name in names) == key]
+        return sum(values) / len(values) if values else None
+
+    parts, helps = [], []
+    for protocol, words in (("paper", "as the authors trained it"), ("sound", "as we train it")):
+        without, refitted = found(protocol, "elbo", "none"), found(protocol, "elbo", "transductive")
+        if without is not None and refitted is not None:
+            parts.append(
+                f"{words}, the bound of the d-V3AE has {without:.3f} without and {refitted:.3f} with the refit"
+            )
+            helps.append(refitted >= without)
+    best = found("sound", "novelty", "none")
+    text = (
+        "AUROC from the records: "
+        + "; ".join(parts)
+        + ("." if best is None else f"; our score, without any, {best:.3f}.")
+    )
+    table = detection_table([row for row in rows if row["protocol"] in ("sound", "paper")])
+    return (PART if any(helps) else FAILS), f"{text} {said}", (table,)
 
 
 def entropy(workshop: Workshop) -> Piece:
