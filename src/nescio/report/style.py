@@ -35,7 +35,7 @@ METHOD_NAMES = {
     "bbb": "Bayes by backprop", "gp": "Gaussian process", "evidential": "evidential regression",
     "faithful": "faithful heteroscedastic", "ngboost": "NGBoost", "vv-vbem": "VV, VBEM prior",
     "pseudo-count": "pseudo-counts", "d-vv-ensemble": "d-VV, five members",
-    "d-vv-as-run": "d-VV, as the authors ran it", "vv-as-run": "VV, as the authors ran it",
+    "d-vv-as-run": "d-VV, their settings", "vv-as-run": "VV, their settings",
     "d-v3ae": "d-V3AE", "v3ae": "V3AE",
     "vae": "Gaussian VAE",
     "vae-gaussian": "VAE, Gaussian mean", "sigma-vae": "VAE, one variance", "bernoulli": "Bernoulli VAE",
