@@ -17,7 +17,7 @@ def test_a_few_pages_are_made_and_named(tmp_path):
     assert done.exit_code == 0, done.output
     assert "2 of 2 pages" in done.output
     assert {"index.html", "summary.html", "fig-gamma-prior.html"} <= {path.name for path in (tmp_path / "s").iterdir()}
-    assert (tmp_path / "s" / "data" / "gamma_prior-quick.npz").is_file()
+    assert (tmp_path / "s" / "data" / "gamma_prior.npz").is_file()
 
 
 def test_what_is_missing_leaves_a_card_and_tells_by_the_exit_code(tmp_path, monkeypatch):

@@ -153,11 +153,11 @@ def test_a_site_has_pages_pictures_numbers_and_sources_and_its_links_hold(made):
 def test_a_page_names_its_records_and_says_what_was_computed_here(made):
     out, _, workshop = made
     assert "results/toy_curves.npz" in (out / "fig-toy-result.html").read_text(encoding="utf-8")
-    assert "descent-quick.npz" in (out / "own-descent.html").read_text(encoding="utf-8")
+    assert "descent.npz" in (out / "own-descent.html").read_text(encoding="utf-8")
     card = (out / "tab-runtime-gen-models.html").read_text(encoding="utf-8")
     assert "images.csv is not among the results" in card
     assert "could not be run here" in card
-    assert (workshop.keep / "descent-quick.npz").is_file()
+    assert (workshop.keep / "descent.npz").is_file()
 
 
 def test_a_second_run_keeps_what_the_first_made_and_computes_nothing_twice(made, monkeypatch):

@@ -133,13 +133,16 @@ class Workshop:
         """Parameters that make a regressor quick, where that is asked for; a process and boosting have no steps."""
         return {"max_steps": QUICK_STEPS} if self.quick and method not in ("gp", "ngboost") else {}
 
-    def arrays(self, name: str, make: Callable[[], Arrays]) -> Arrays:
-        """Arrays by name: committed ones, or kept ones, or what ``make`` computes now."""
+    def arrays(self, name: str, make: Callable[[], Arrays], *, trained: bool = True) -> Arrays:
+        """Arrays by name: committed ones, or kept ones, or what ``make`` computes now.
+
+        Where nothing is ``trained`` a quick run is no smaller than another, and not called so.
+        """
         committed = self.results / "figures" / f"{name}.npz"
         if committed.is_file():
             self.use(f"figures/{name}.npz")
             return _load(committed)
-        path = self.keep / f"{name}{'-quick' if self.quick else ''}.npz"
+        path = self.keep / f"{name}{'-quick' if self.quick and trained else ''}.npz"
         if not path.is_file():
             packed = io.BytesIO()
             np.savez_compressed(packed, **make())  # type: ignore[arg-type]

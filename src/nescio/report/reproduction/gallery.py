@@ -104,7 +104,7 @@ def _square(axes: object, axis: np.ndarray) -> None:
 
 def descent(workshop: Workshop) -> Piece:
     """The walk of pseudo-inputs down the density, step by step."""
-    found = workshop.arrays("descent", gallery_runs.descent_path)
+    found = workshop.arrays("descent", gallery_runs.descent_path, trained=False)
     path, height = found["path"], found["log_density"]
     figure, grid = panels(1, 1, 4.2, width=5.2)
     axes = grid[0][0]

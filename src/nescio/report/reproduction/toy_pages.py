@@ -210,7 +210,7 @@ def pi_placement(workshop: Workshop) -> Piece:
 
 def gamma_prior(workshop: Workshop) -> Piece:
     """How much a Gamma prior of given variance says."""
-    found = workshop.arrays("gamma_prior", toy_figures.prior_curves)
+    found = workshop.arrays("gamma_prior", toy_figures.prior_curves, trained=False)
     ratio = [float(np.sqrt(np.mean(np.square(np.log(found[f"std/{n}"] / found["true_std"]))))) for n in (0, 1)]
     return Piece(
         HOLDS if ratio[0] < 0.05 < ratio[1] else PART,
