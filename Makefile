@@ -7,7 +7,7 @@ JOBS ?= 2
 # Workers use one thread each: two threads on a shared core are slower than one.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: card help setup demo test check lint types quality contract support speed scaling toy figures clean
+.PHONY: card help setup demo test check lint types quality contract support speed scaling toy figures docs clean
 
 help:
 	@echo "make demo     the toy regression: a table, figures and a page in demo/"
@@ -20,6 +20,7 @@ help:
 	@echo "make speed    microseconds per model-step against a plain loop"
 	@echo "make card     the example in docs/examples/, from the concrete data (needs NESCIO_DATA)"
 	@echo "make figures  the README's tables from the records in results/"
+	@echo "make docs     the documentation, in docs/_build/html"
 	@echo "make scaling  time and memory of a fit at 1e4, 1e5 and 1e6 rows"
 
 setup: $(STAMP)
@@ -66,6 +67,10 @@ speed: $(STAMP)
 
 scaling: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.scaling --out scaling.json
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -q -b doctest docs docs/_build/doctest
 
 figures: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.readme

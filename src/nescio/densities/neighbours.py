@@ -23,7 +23,7 @@ class NeighbourDistance:
     device of ``x``. With ``k > R`` the ``R`` rows that exist are used.
 
     Winners are found by matrix products in float64 about the mean of the reference and their distances are taken from
-    differences: the plain expansion |x|^2 + |r|^2 - 2 x.r alone loses all digits of distances below 1e-8 times the
+    differences: the plain expansion ``|x|^2 + |r|^2 - 2 x.r`` alone loses all digits of distances below 1e-8 times the
     spread of the data. Rows whose distances differ by less than that may change places; the distance given for a row is
     accurate to rounding.
     """
