@@ -8,7 +8,7 @@ import nescio
 
 project = "nescio"
 author = "The nescio developers"
-copyright = "The nescio developers"  # noqa: A001  (Sphinx wants this name)
+copyright = "The nescio developers"
 version = release = nescio.__version__
 
 extensions = [
