@@ -134,6 +134,8 @@ def target_names(regressor: Any) -> list[str]:
 
 def _answers(regressor: Any, inputs: Any, level: float, rates: tuple[float, float], explain: bool) -> list[np.ndarray]:
     """The output columns in order."""
+    rows = regressor._read(inputs)
+    inputs = rows._replace(p=regressor._p_values(rows))  # found once, for all that ask for it
     dist = regressor.predict_dist(inputs)
     lower, upper = regressor.predict_interval(inputs, level)
     beyond_noise = np.hypot(dist.epistemic_std, dist.mean_std)  # with the noise it gives the std

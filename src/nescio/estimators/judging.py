@@ -40,8 +40,10 @@ class RowJudge:
         return self.columns_.encoded_names
 
     def _read(self, X: Any) -> Rows:
-        """Rows as a user gives them, checked against what the model was fitted on."""
+        """Rows as a user gives them, checked against what the model was fitted on; what was read stays as it is."""
         check_is_fitted(self)
+        if isinstance(X, Rows):
+            return X
         encoded, reasons = encode_rows(self, X)
         return self._rows_from_encoded(encoded)._replace(given=X, reasons=reasons)
 
@@ -59,6 +61,8 @@ class RowJudge:
         return self._p_values(self._read(X))
 
     def _p_values(self, rows: Rows) -> np.ndarray:
+        if rows.p is not None:
+            return rows.p
         p = self.support_.p_value(rows.standardised)
         return p if rows.strange is None else np.where(rows.strange, 0.0, p)
 

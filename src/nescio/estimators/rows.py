@@ -22,6 +22,8 @@ class Rows(NamedTuple):
     """``(encoded - x_shift_) / x_scale_``, clipped, float64 ``(N, D)``."""
     reasons: list[str | None] | None = None
     """Why a row counts as outside whatever its numbers are, per row; None where there is no such row."""
+    p: np.ndarray | None = None
+    """The support of each row, ``(N,)``, where it is known already: it takes longer than all the rest."""
 
     @property
     def x(self) -> Tensor:
