@@ -9,12 +9,13 @@ import pytest
 import torch
 from scipy import stats
 from sklearn.base import clone
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 
 import nescio
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio._validation import InputError
 from nescio.calibration import Conformal, fit_support
+from nescio.estimators import conformal
 from nescio.estimators.conformal import fit_conformal
 
 QUICK = {"max_steps": 6, "hidden": (8,), "mean_hidden": (8,), "n_folds": 3, "n_blocks": 2, "random_state": 0}
@@ -181,3 +182,33 @@ def test_several_targets_are_calibrated_each_on_its_own(tmp_path):
 def test_an_unknown_way_to_calibrate_is_refused():
     with pytest.raises(InputError, match="calibrate must be one of 'conformal'; got 'isotonic'"):
         DissipativeRegressor(calibrate="isotonic", **QUICK).fit(*linear(30))
+
+
+def test_of_many_rows_some_are_spared_and_tell_how_fresh_rows_lie(monkeypatch):
+    monkeypatch.setattr(conformal, "MANY_ROWS", 300)
+    monkeypatch.setattr(conformal, "SPARED", 120)
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(900, 4))
+    y = X[:, 0] + 0.3 * rng.normal(size=900)
+    model = DissipativeRegressor(calibrate="conformal", max_steps=60, n_members=2, random_state=0).fit(X[:400], y[:400])
+    scores = model.conformal_
+    assert len(scores.inside) + len(scores.edge) <= 120
+    assert len(scores.inside) > 90
+    # Spared rows are to the model what fresh rows are: their scores have the distribution of fresh ones.
+    below = model.predict_dist(X[400:]).cdf(y[400:])
+    fresh = 2.0 * np.minimum(below, 1.0 - below)
+    assert stats.ks_2samp(scores.inside[:, 0], fresh).pvalue > 1e-3
+    lower, upper = model.predict_interval(X[400:], 0.9)
+    inside = model.verdict(X[400:]) == "inside"
+    held = np.mean((lower <= y[400:]) & (y[400:] <= upper), where=inside)
+    assert abs(held - 0.9) < 4.0 * np.sqrt(0.09 / 100 + 0.09 / 450)
+
+
+def test_a_mean_of_yours_is_fitted_to_all_rows_whatever_their_number(monkeypatch):
+    monkeypatch.setattr(conformal, "MANY_ROWS", 40)
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(80, 2)), rng.normal(size=80)
+    model = DissipativeRegressor(
+        mean=LinearRegression(), calibrate="conformal", max_steps=20, n_members=1, random_state=0
+    ).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), LinearRegression().fit(X, y).predict(X))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -71,6 +71,12 @@ class Problem:
         """The support of the inputs, found once."""
         found: Support = self.once("support", lambda: fit_support(self.x, seed=self.seed))
         return found
+
+    def without(self, rows: np.ndarray) -> Problem:
+        """The table without these rows; nothing has been learned from it yet."""
+        rest = np.setdiff1d(np.arange(len(self.x)), rows)
+        weights = None if self.weights is None else self.weights[rest]
+        return replace(self, x=self.x[rest], y=self.y[rest], weights=weights, memo={}, saved=[])
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """What ``compute`` returns; for one key it is called once, by whichever method comes first."""

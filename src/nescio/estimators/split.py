@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 from nescio._random import child_seed, generators, seeded_scope
 from nescio.datasets.splits import group_rows
 from nescio.distributions import Gamma
-from nescio.estimators.conformal import fit_conformal
+from nescio.estimators.conformal import fit_conformal, fit_spared, spared_rows
 from nescio.estimators.core import CoreModel
 from nescio.estimators.foreign_means import fit_foreign
 from nescio.estimators.means import MeanPhase, fit_means, hold_out
@@ -110,8 +110,15 @@ class SplitTrainingRegressor(PrecisionRegressor):
         return [self._fit_one(problem) for problem in problems]
 
     def _fit_one(self, problem: Problem) -> Fitted:
-        x, y, weights, y_scale, seed = problem.x, problem.y, problem.weights, problem.y_scale, problem.seed
         check_settings(self)
+        spared = None if self.calibrate is None or self.mean is not None else spared_rows(problem)
+        if spared is None:
+            return self._train(problem)
+        core, learned = self._train(problem.without(spared))
+        return Fitted(core, learned | {"conformal_": fit_spared(core, problem, spared)})
+
+    def _train(self, problem: Problem) -> Fitted:
+        x, y, weights, y_scale, seed = problem.x, problem.y, problem.weights, problem.y_scale, problem.seed
         self._check_outside(y_scale)
         device = resolve_device(self.device)
         members = self._members(len(x))

@@ -39,8 +39,9 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
     prefit
         Whether ``mean`` is fitted already: the rows given to ``fit`` must then be rows that it has not seen.
     calibrate
-        None, or ``"conformal"``: ``predict_interval`` then covers inside the data at the level that it is asked for, by
-        the rows that the precision networks were stopped by. The distribution stays as it is.
+        None, or ``"conformal"``: ``predict_interval`` then covers inside the data at the level that it is asked for.
+        From 5,000 rows on a thousand of them are kept from training to learn it from; with fewer, or a ``mean`` of
+        yours, it is learned from the rows that the precision networks were stopped by.
     hidden, activation, mean_hidden, mean_activation
         The networks of the precision and of the mean.
     mean_network, precision_network
