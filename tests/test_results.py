@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
 import pytest
 
+from nescio.benchmark.foreign_mean_tables import summary
 from nescio.benchmark.tables import tables_of_files
 from nescio.report.page_tables import fill_tables
 
@@ -36,3 +38,13 @@ def test_the_page_has_the_tables_of_both_protocols_and_of_the_ablations(page):
     tables = re.findall(r"<!-- table:(\S+) -->", page)
     assert {name.split("_")[0] for name in tables} == {"paper", "sound", "ablation"}
     assert len(tables) == len(set(tables))
+
+
+def test_the_page_on_other_means_quotes_the_summary_of_its_records():
+    def rows(name):
+        with (ROOT / "results" / name).open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    rivals = [row for row in rows("uci_sound.csv") if row["method"] == "ngboost"]
+    page = (ROOT / "docs" / "any-regressor.md").read_text(encoding="utf-8")
+    assert summary(rows("foreign_mean.csv"), rivals)[0] in page
