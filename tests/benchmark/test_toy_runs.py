@@ -83,6 +83,11 @@ def test_a_fit_of_the_toy_is_the_estimator_s_own_prediction():
     assert fit.hole == (4.0, 7.0)
 
 
+@pytest.mark.parametrize("method", ["deep-ensemble", "d-vv-ensemble", "mc-dropout", "ncp", "bbb", "evidential"])
+def test_the_length_of_training_reaches_every_method_and_the_members_of_an_ensemble(method):
+    assert np.isfinite(fit_toy("standard", method, 0, max_steps=3).std).all()
+
+
 def test_a_family_fitted_together_is_what_its_members_are_alone():
     together = measure_family("shifted", ("d-vv", "vv"), 3, max_steps=5)
     assert [record["method"] for record, _ in together] == ["d-vv", "vv"]

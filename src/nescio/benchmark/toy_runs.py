@@ -27,6 +27,7 @@ from nescio.benchmark.names import FAMILY, METHODS
 from nescio.benchmark.records import provenance, write_records
 from nescio.datasets.toy import ToyData, toy_regression, toy_std
 from nescio.estimators.levels import outside_level
+from nescio.estimators.mean_variance import MeanVarianceRegressor
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.together import fit_family
 
@@ -58,7 +59,10 @@ def fit_toy(data: str, method: str, seed: int, **parameters: Any) -> ToyFit:
     torch.set_num_threads(1)  # two threads on a shared core are slower than one
     toy = toy_regression(seed=seed, hole=HOLE if data == "shifted" else None)
     model: Any = make_method(method, seed=seed)
-    return _curves(data, method, toy, model.set_params(**parameters).fit(toy.x, toy.y))
+    own = {name: value for name, value in parameters.items() if name in model.get_params(deep=False)}
+    if len(own) < len(parameters):  # an ensemble of mean-variance networks: the rest is for its members
+        own["member"] = MeanVarianceRegressor(**{n: value for n, value in parameters.items() if n not in own})
+    return _curves(data, method, toy, model.set_params(**own).fit(toy.x, toy.y))
 
 
 def _curves(data: str, method: str, toy: ToyData, model: Any) -> ToyFit:
