@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from nescio.benchmark import gallery_runs, image_figures, toy_figures
-from nescio.benchmark.image_tables import detection_table, metrics_table
-from nescio.benchmark.setting_tables import generator_table, image_sources_table, image_times_table, uci_sources_table
+from nescio.benchmark.setting_tables import generator_table, image_sources_table, uci_sources_table
 from nescio.benchmark.workshop import Unavailable
 from nescio.datasets.images import ImageData
 from nescio.datasets.toy import toy_mean
@@ -128,32 +127,3 @@ def test_tables_of_settings_show_printed_and_published_counts_apart():
     assert [cell.value for cell in rows[1][2:5]] == ["5", "0.005", "0.4"]
     assert rows[2][3].value == "0.005, as a gate"
     assert [cell.value for cell in generator_table("codes").rows[1][2:5]] == ["10", "0.007, as a gate", "0.4"]
-
-
-def image_row(**changes):
-    row = {"protocol": "sound", "dataset": "fashion_mnist", "method": "d-v3ae", "latent": "10", "seed": "0",
-           "metric": "rmse_sample", "value": "0.15"}  # fmt: skip
-    return row | changes
-
-
-def test_published_numbers_of_images_stand_beside_ours_and_alone_where_nothing_was_run():
-    rows = [image_row(), image_row(seed="1", value="0.17"), image_row(metric="seconds_train", value="5")]
-    table = metrics_table(rows)
-    ours = table.rows[0]
-    assert (ours[5].value, ours[5].spread, ours[6].value) == (
-        pytest.approx(0.16),
-        pytest.approx(0.0141, abs=1e-4),
-        0.158,
-    )
-    alone = [row for row in table.rows if row[0].value == "svhn"]
-    assert len(alone) == 4
-    assert all(row[5].value is None for row in alone)
-    times = image_times_table(rows, "d-v3ae").rows
-    assert (times[0][4].value, times[0][3].value) == (5.0, 504.19)
-
-
-def test_scores_that_know_the_answer_are_never_marked_best():
-    row = {"protocol": "sound", "inside": "fashion_mnist", "outside": "mnist", "method": "vae", "latent": "2",
-           "score": "elbo", "refit": "none", "seed": "0", "metric": "auroc", "value": "0.8"}  # fmt: skip
-    table = detection_table([row, row | {"refit": "transductive", "value": "0.99"}])
-    assert [line[5].best for line in table.rows] == [True, False]

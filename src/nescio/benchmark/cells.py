@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nescio.benchmark.exports import Value
+from nescio.benchmark.statistics import spread
 
-__all__ = ["EMPTY", "Cell", "Group", "Results", "Table", "gather"]
+__all__ = ["EMPTY", "Cell", "Found", "Group", "Results", "Rows", "Table", "gather", "gather_rows", "spread_cell"]
 
 
 class Cell(NamedTuple):
@@ -23,6 +24,15 @@ class Cell(NamedTuple):
 
 
 EMPTY = Cell(None)
+
+
+def spread_cell(values: Iterable[float] | None, *, best: bool = False) -> Cell:
+    """Mean and standard deviation over seeds or trials; the mean alone of one value, an empty cell for none."""
+    values = list(values or ())
+    if not values:
+        return EMPTY
+    summary = spread(values)
+    return Cell(summary.mean, summary.std if len(values) > 1 else None, best=best)
 
 
 @dataclass(frozen=True)
@@ -57,4 +67,18 @@ def gather(values: Iterable[Value]) -> Results:
     for value in values:
         group = found.setdefault(Group(value.protocol, value.split, value.region, value.metric), {})
         group.setdefault(value.dataset, {}).setdefault(value.method, {})[value.trial] = value.value
+    return found
+
+
+Rows = Iterable[Mapping[str, str]]
+"""Lines of an exported CSV."""
+Found = dict[tuple[str, ...], list[float]]
+"""Values over seeds by what names them."""
+
+
+def gather_rows(rows: Rows, names: Sequence[str]) -> Found:
+    """Values of lines that agree in these columns, in the order in which they come."""
+    found: Found = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(float(row["value"]))
     return found

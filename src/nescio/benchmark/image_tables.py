@@ -1,111 +1,159 @@
-"""Tables of the image models: likelihoods and errors beside the published ones, detection by every score."""
+"""The models of images at a glance: likelihoods and samples, the variance far away, times; ours and as printed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
-from nescio.benchmark.cells import EMPTY, Cell, Table
-from nescio.benchmark.statistics import Spread, spread
+from nescio.benchmark.cells import EMPTY, Cell, Found, Rows, Table, gather_rows, spread_cell
+from nescio.benchmark.image_methods import IMAGE_METHODS
+from nescio.benchmark.published_images import PRINTED_MEASURES, PRINTED_MODELS, PRINTED_SETS, printed_measure
+from nescio.benchmark.published_times import GENERATIVE_TIMES
+from nescio.benchmark.statistics import spread
 
-__all__ = ["PUBLISHED_VAE", "detection_table", "metrics_table"]
+__all__ = ["image_tables", "image_times_tables", "metrics_tables", "printed_metrics_table", "printed_times_table"]
 
-PUBLISHED_VAE = {
-    ("log_likelihood_truncated", "vae"): {"fashion_mnist": (2215.54, 68.81), "svhn": (4304.90, 58.45),
-                                          "cifar10": (2930.64, 14.82)},
-    ("log_likelihood_truncated", "d-v3ae"): {"fashion_mnist": (2349.71, 11.80), "svhn": (4133.41, 64.28),
-                                             "cifar10": (2668.85, 13.23)},
-    ("rmse_sample", "vae"): {"fashion_mnist": (0.171, 0.003), "svhn": (0.097, 7e-4), "cifar10": (0.154, 5e-4)},
-    ("rmse_sample", "d-v3ae"): {"fashion_mnist": (0.158, 0.003), "svhn": (0.087, 0.002), "cifar10": (0.129, 7e-4)},
-}  # fmt: skip
-"""Mean and standard deviation over 5 trials as printed."""
 MEASURES = {
-    "log_likelihood_truncated": "E log p(x|z), truncated (nats)",
-    "rmse_sample": "RMSE of drawn images",
-    "rmse_mean": "RMSE of mean images",
-    "elbo": "bound (nats)",
-    "log_likelihood": "log p(x), importance-weighted (nats)",
+    "log_likelihood_truncated": "log p, truncated",
+    "rmse_sample": "RMSE of samples",
     "bits_per_dim": "bits per pixel",
-    "ray_variance_mean": "variance at twice the data's radius",
-    "outside_variance": "level asked for",
+    "elbo": "ELBO",
+    "log_likelihood": "log p, 100 codes",
+    "rmse_mean": "RMSE of means",
 }
-TWO_MODELS = (
-    "From two models with different priors, one for each row, and trained without pseudo-inputs, by the authors' "
-    "configurations and logs."
-)
-Rows = Sequence[Mapping[str, str]]
+KEY = ("protocol", "dataset", "latent", "method", "metric")
+LARGER = ("log_likelihood_truncated", "elbo", "log_likelihood")
+NOT_COMPARED = ("bernoulli", "bernoulli-entropy")  # a likelihood of shares of ones is no density of grey values
 
 
-def _spread(rows: Iterable[Mapping[str, str]]) -> Spread | None:
-    values = [float(row["value"]) for row in rows]
-    return spread(values) if values else None
+def image_tables(rows: Rows) -> list[Table]:
+    """Measures of all models, the variance far away, and times."""
+    rows = list(rows)
+    return [*metrics_tables(rows), *image_times_tables(rows)]
 
 
-def metrics_table(rows: Rows) -> Table:
-    """Measures of each model on each set and length of code, with the published ones in columns of their own.
+def metrics_tables(rows: Rows) -> list[Table]:
+    """For each protocol, set and length of a code one table of measures, and one of the variance far away.
+
+    Printed numbers stand in columns of their own, beside the models that they were printed for.
 
     Paper: tab:metrics-vae.
     """
-    where = list(dict.fromkeys((row["protocol"], row["dataset"], row["latent"]) for row in rows))
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    lines = []
-    for protocol, dataset, latent in where:
-        for metric, words in MEASURES.items():
-            for method in methods:
-                key = (protocol, dataset, latent, method, metric)
-                names = ("protocol", "dataset", "latent", "method", "metric")
-                found = _spread(row for row in rows if tuple(row[name] for name in names) == key)
-                printed = PUBLISHED_VAE.get((metric, method), {}).get(dataset)
-                if found is not None:
-                    theirs = EMPTY if printed is None else Cell(*printed)
-                    labels = (dataset, latent, protocol, words, method)
-                    lines.append((*map(Cell, labels), _shown(found), theirs))
-    for dataset in ("svhn", "cifar10"):
-        if not any(name == dataset for _, name, _ in where):
-            for (metric, method), cells in PUBLISHED_VAE.items():
-                theirs = Cell(*cells[dataset], notes=(TWO_MODELS,) if method == "d-v3ae" else ())
-                labels = (dataset, "128", "not run", MEASURES[metric], method)
-                lines.append((*map(Cell, labels), EMPTY, theirs))
-    columns = ("set", "latents", "protocol", "measure", "model", "ours", "published")
-    notes = (
-        "Ours: mean ± standard deviation over seeds, all measures of a model from one checkpoint. Published: over 5 "
-        "trials, 10 for FashionMNIST by the logs; 10 latents for FashionMNIST, 128 for the others.",
-        "cifar10_subset is a third of CIFAR-10 and never stands beside the published numbers.",
-    )
-    return Table("image_metrics", "Models of images", columns, tuple(lines), notes, labels=5, digits=3)
+    found = gather_rows(rows, KEY)
+    tables = []
+    for place in dict.fromkeys(key[:3] for key in found):
+        methods = [name for name in IMAGE_METHODS if (*place, name, "elbo") in found]
+        if methods:
+            tables += [_measures(found, place, methods), *_rays(found, place, methods)]
+    return tables
 
 
-def _shown(found: Spread) -> Cell:
-    return Cell(found.mean, found.std)
-
-
-def detection_table(rows: Rows, inside: str = "fashion_mnist", metric: str = "auroc") -> Table:
-    """AUROC of each score of each model against each kind of foreign images.
-
-    Paper: sec:appendix-ood-detection, fig:re_encoding_ood_detection_plots_emnist,
-    fig:re_encoding_ood_detection_plots_kmnist.
-    """
-    chosen = [row for row in rows if row["inside"] == inside and row["metric"] == metric]
-    outside = list(dict.fromkeys(row["outside"] for row in chosen))
-    names = ("protocol", "method", "latent", "score", "refit")
-    keys = list(dict.fromkeys(tuple(row[name] for name in names) for row in chosen))
-    found: dict[tuple[str, ...], list[float]] = {}
-    for row in chosen:
-        found.setdefault((*(row[name] for name in names), row["outside"]), []).append(float(row["value"]))
-    lines = []
-    best = {
-        name: max((spread(v).mean for k, v in found.items() if k[-1] == name and k[4] != "transductive"), default=0.0)
-        for name in outside
+def _measures(found: Found, place: tuple[str, ...], methods: Sequence[str]) -> Table:
+    protocol, dataset, latent = place
+    comparable = latent == PRINTED_SETS.get(dataset) and protocol != "tf32"
+    printed = {
+        method: [printed_measure(metric, method, dataset) or EMPTY for metric in PRINTED_MEASURES]
+        for method in methods
+        if comparable and method in PRINTED_MODELS
     }
-    for chosen_key in keys:
-        cells = []
-        for name in outside:
-            values = found.get((*chosen_key, name))
-            one = spread(values) if values else None
-            cells.append(EMPTY if one is None else Cell(one.mean, one.std, best=one.mean == best[name]))
-        lines.append((*map(Cell, chosen_key), *cells))
+    best = {}
+    for metric in MEASURES:
+        means = {
+            method: spread(found[*place, method, metric]).mean
+            for method in methods
+            if (*place, method, metric) in found and method not in NOT_COMPARED
+        }
+        if means:
+            best[metric] = (max if metric in LARGER else min)(means, key=means.__getitem__)
+    lines = []
+    for method in methods:
+        cells = [
+            spread_cell(found.get((*place, method, metric)), best=best.get(metric) == method) for metric in MEASURES
+        ]
+        beside = printed.get(method, [EMPTY] * len(PRINTED_MEASURES))
+        seeds = len(found[*place, method, "elbo"])
+        lines.append((Cell(method), Cell(str(seeds)), *cells, *(beside if printed else ())))
+    notes = [
+        "Mean ± standard deviation over seeds, on all test images, all columns of a row from the same models. Nats per "
+        "image; bits per pixel and channel, an upper bound on the code length; pixels run from 0 to 1.",
+    ]
+    if any(method in NOT_COMPARED for method in methods):
+        notes.append("Bernoulli likelihoods are of shares of ones and cannot be compared with densities.")
+    columns = ("method", "seeds", *MEASURES.values(), *(("printed log p", "printed RMSE") if printed else ()))
+    title = f"{dataset}, codes of {latent} numbers, protocol {protocol}"
+    return Table(f"images_{protocol}_{dataset}_{latent}", title, columns, tuple(lines), tuple(notes), 2, 3)
+
+
+def _rays(found: Found, place: tuple[str, ...], methods: Sequence[str]) -> list[Table]:
+    protocol, dataset, latent = place
+    lines = []
+    for method in methods:
+        lowest, highest = (found.get((*place, method, f"ray_variance_{end}")) for end in ("lowest", "highest"))
+        if lowest and highest and method not in NOT_COMPARED:
+            lines.append(
+                (
+                    Cell(method),
+                    spread_cell(found.get((*place, method, "outside_variance"))),
+                    spread_cell(found.get((*place, method, "ray_variance_mean"))),
+                    Cell(min(lowest)),
+                    Cell(max(highest)),
+                    spread_cell(found.get((*place, method, "cost_per_pixel"))),
+                )
+            )
+    if not lines:
+        return []
+    columns = ("method", "level", "mean over rays", "lowest ray", "highest ray", "cost, nats per pixel")
     notes = (
-        "Mean ± standard deviation over seeds. Larger is better; marked: the best of a column, transductive scores "
-        "apart, since they know which images are foreign.",
+        "The decoder's variance, averaged over pixels, on 64 rays at twice the radius of the data; lowest and highest "
+        "over all rays and seeds. Cost: truncated log p of the V3AE of the same seed minus that of the d-V3AE.",
     )
-    columns = ("protocol", "model", "latents", "score", "refit", *outside)
-    return Table("image_detection", f"Foreign images against {inside} (AUROC)", columns, tuple(lines), notes, 5, 3)
+    title = f"Far from the data: {dataset}, codes of {latent} numbers, protocol {protocol}"
+    return [Table(f"rays_{protocol}_{dataset}_{latent}", title, columns, tuple(lines), notes, 1, 4)]
+
+
+def printed_metrics_table() -> Table:
+    """The paper's table of measures, whole.
+
+    Paper: tab:metrics-vae.
+    """
+    lines = [
+        (Cell(dataset), Cell(latent), Cell(method),
+         *(printed_measure(metric, method, dataset) or EMPTY for metric in PRINTED_MEASURES))
+        for dataset, latent in PRINTED_SETS.items() for method in PRINTED_MODELS
+    ]  # fmt: skip
+    columns = ("set", "codes", "method", "printed log p, truncated", "printed RMSE of samples")
+    notes = ("Mean ± standard deviation over 5 trials, 10 for FashionMNIST by the authors' logs.",)
+    return Table("images_printed", "The paper's numbers", columns, tuple(lines), notes, 3, 3)
+
+
+def image_times_tables(rows: Rows) -> list[Table]:
+    """Seconds of training of each model that was timed, beside those printed for the same set; empty without any.
+
+    Paper: tab:runtime_gen_models, tab:runtime_gen_models_wout_pi.
+    """
+    found = gather_rows(rows, KEY)
+    lines = []
+    for key, seconds in found.items():
+        protocol, dataset, latent, method, metric = key
+        if metric != "seconds_train":
+            continue
+        _, printed = GENERATIVE_TIMES.get(method, {}).get(dataset, (None, None))
+        overhead = found.get((protocol, dataset, latent, method, "overhead_pseudo_inputs"))
+        labels = map(Cell, (dataset, method, latent, protocol))
+        lines.append((*labels, spread_cell(seconds), spread_cell(overhead), Cell(printed)))
+    if not lines:
+        return []
+    columns = ("set", "method", "codes", "protocol", "seconds", "overhead of pseudo-inputs", "printed seconds")
+    notes = ("Training of both phases, with the device to itself. The printed seconds are of an RTX 3080.",)
+    return [Table("image_times", "Seconds of training", columns, tuple(lines), notes, 4, 2)]
+
+
+def printed_times_table(method: str) -> Table:
+    """The paper's table of times and emissions of one model, whole.
+
+    Paper: tab:runtime_gen_models, tab:runtime_gen_models_wout_pi.
+    """
+    printed = GENERATIVE_TIMES[method].items()
+    lines = tuple((Cell(name), Cell(f"{carbon:.6f}"), Cell(seconds)) for name, (carbon, seconds) in printed)
+    columns = ("set", "printed CO₂ (kg)", "printed seconds")
+    notes = ("On one RTX 3080.",)
+    return Table(f"times_printed_{method}", "The paper's numbers", columns, lines, notes, 1, 2)

@@ -13,7 +13,7 @@ REGRESSION_TIMES = {
 """The table without a label in "Running times and carbon emissions"."""
 
 GENERATIVE_TIMES = {
-    "d-v3ae": {"fashion_mnist": (0.003713, 504.190), "cifar": (0.037554, 2573.566), "svhn": (0.036692, 2585.144)},
-    "v3ae": {"fashion_mnist": (0.002750, 407.991), "cifar": (0.025522, 2022.803), "svhn": (0.025130, 2023.293)},
+    "d-v3ae": {"fashion_mnist": (0.003713, 504.190), "cifar10": (0.037554, 2573.566), "svhn": (0.036692, 2585.144)},
+    "v3ae": {"fashion_mnist": (0.002750, 407.991), "cifar10": (0.025522, 2022.803), "svhn": (0.025130, 2023.293)},
 }
 """With pseudo-inputs and without."""

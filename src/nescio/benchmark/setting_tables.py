@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from nescio.benchmark.cells import EMPTY, Cell, Results, Table
+from nescio.benchmark.cells import Cell, Results, Table, spread_cell
 from nescio.benchmark.names import FULL_DATASETS
-from nescio.benchmark.published_times import GENERATIVE_TIMES, REGRESSION_TIMES
-from nescio.benchmark.statistics import spread
+from nescio.benchmark.published_times import REGRESSION_TIMES
 from nescio.datasets.image_sources import IMAGE_SOURCES
 from nescio.datasets.images import image_names
 from nescio.datasets.sources import SOURCES
@@ -16,8 +15,7 @@ from nescio.datasets.uci import uci_names
 from nescio.pseudo_inputs import CodeDescent, MixtureDescent
 
 __all__ = [
-    "GENERATORS", "generator_table", "image_sources_table", "image_times_table", "regression_times_table",
-    "uci_sources_table",
+    "GENERATORS", "generator_table", "image_sources_table", "regression_times_table", "uci_sources_table",
 ]  # fmt: skip
 
 PRINTED_UCI = {
@@ -117,8 +115,7 @@ def regression_times_table(paper: Results, sound: Results | None) -> Table:
         carbon, seconds = REGRESSION_TIMES[name]
         cells = [Cell(name), Cell(f"{carbon:.6f}"), Cell(seconds)]
         for results, protocol in ((paper, "paper"), (sound, "sound")):
-            found = _seconds(results, protocol, name)
-            cells.append(EMPTY if found is None else Cell(found.mean, found.std))
+            cells.append(spread_cell(_seconds(results, protocol, name)))
         rows.append(tuple(cells))
     columns = ("data", "printed: CO₂ (kg)", "printed: time (s)", "ours, protocol paper (s)", "ours, protocol sound (s)")
     notes = (
@@ -129,31 +126,10 @@ def regression_times_table(paper: Results, sound: Results | None) -> Table:
     return Table("regression_times", "Running times of regression", columns, tuple(rows), notes, digits=1)
 
 
-def _seconds(results: Results | None, protocol: str, dataset: str):  # type: ignore[no-untyped-def]
+def _seconds(results: Results | None, protocol: str, dataset: str) -> Iterable[float]:
     for group, datasets in (results or {}).items():
         if (group.protocol, group.split, group.metric) == (protocol, "standard", "seconds"):
             values = datasets.get(dataset, {}).get("d-vv")
             if values:
-                return spread(values.values())
-    return None
-
-
-def image_times_table(rows: Sequence[dict[str, str]], method: str) -> Table:
-    """Seconds to train a model of images: printed, and ours.
-
-    Paper: tab:runtime_gen_models, tab:runtime_gen_models_wout_pi.
-    """
-    printed = GENERATIVE_TIMES[method]
-    lines = []
-    for name, (carbon, seconds) in printed.items():
-        found: dict[str, list[float]] = {}
-        for row in rows:
-            if row["method"] == method and row["metric"] == "seconds_train" and row["dataset"].startswith(name):
-                run = f"{row['dataset']}, {row['latent']} latents, protocol {row['protocol']}"
-                found.setdefault(run, []).append(float(row["value"]))
-        ours = [Cell(spread(v).mean, spread(v).std) for v in found.values()] or [EMPTY]
-        for which, cell in zip(list(found) or ["not run"], ours, strict=True):
-            lines.append((Cell(name), Cell(which), Cell(f"{carbon:.6f}"), Cell(seconds), cell))
-    columns = ("set", "our run", "printed: CO₂ (kg)", "printed: time (s)", "ours (s)")
-    notes = ("Ours: mean ± standard deviation over seeds, on the hardware that images_provenance.csv names.",)
-    return Table(f"times_{method}", "Running times of models of images", columns, tuple(lines), notes, 2, digits=1)
+                return values.values()
+    return ()

@@ -9,9 +9,10 @@ from nescio._validation import InputError, join_names
 from nescio.benchmark import ablation_tables, overview, paper_tables, sound_tables
 from nescio.benchmark.ablations import ABLATION_METRICS
 from nescio.benchmark.cells import Table, gather
+from nescio.benchmark.detection_tables import detection_tables
 from nescio.benchmark.exports import Value, read_values, stored_values
 from nescio.benchmark.image_exports import KEYS, image_rows, read_image_rows
-from nescio.benchmark.image_overview import detection_tables, image_tables
+from nescio.benchmark.image_tables import image_tables
 from nescio.benchmark.store import Store
 
 __all__ = ["all_tables", "tables_of_files", "tables_of_store"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from nescio.benchmark.image_tables import image_times_tables, printed_times_table
 from nescio.benchmark.published_times import GENERATIVE_TIMES, REGRESSION_TIMES
 from nescio.benchmark.setting_tables import (
     GENERATORS,
     generator_table,
     image_sources_table,
-    image_times_table,
     regression_times_table,
     uci_sources_table,
 )
@@ -99,9 +99,10 @@ def regression_times(workshop: Workshop) -> Piece:
 
 
 def _image_times(workshop: Workshop, method: str) -> Piece:
-    table = image_times_table(workshop.rows("images.csv"), method)
-    rows = [row for row in workshop.rows("images.csv") if row["metric"] == "overhead_pseudo_inputs"]
-    found = [float(row["value"]) for row in rows if row["dataset"] == "fashion_mnist"]
+    rows = workshop.rows("images.csv")
+    tables = (*image_times_tables(row for row in rows if row["method"] == method), printed_times_table(method))
+    wanted = ("overhead_pseudo_inputs", "fashion_mnist")
+    found = [float(row["value"]) for row in rows if (row["metric"], row["dataset"]) == wanted]
     with_, without = (GENERATIVE_TIMES[name]["fashion_mnist"][1] for name in ("d-v3ae", "v3ae"))
     said = f"The paper's own numbers give {with_ / without - 1:+.0%} on FashionMNIST"
     if found:
@@ -110,7 +111,7 @@ def _image_times(workshop: Workshop, method: str) -> Piece:
         HOLDS if found and sum(found) / len(found) <= 0.6 else PART,
         said + ".",
         ("On CIFAR and SVHN the paper's d-V3AE was trained without pseudo-inputs, whatever its table is called.",),
-        tables=(table,),
+        tables=tables,
     )
 
 

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from nescio.benchmark.image_overview import detection_tables, image_tables
+from nescio.benchmark.detection_tables import detection_tables, tables_of_models
+from nescio.benchmark.image_tables import image_tables, printed_metrics_table, printed_times_table
 
 
 def image_row(method, metric, value, seed=0, *, protocol="sound", dataset="fashion_mnist", latent="10"):
@@ -72,6 +73,13 @@ def test_printed_numbers_stand_beside_the_models_they_were_printed_for_alone():
         assert "printed log p" not in table.columns
 
 
+def test_the_printed_tables_are_whole_and_say_which_numbers_come_from_two_models():
+    rows = printed_metrics_table().rows
+    assert [(row[0].value, row[2].value) for row in rows if row[3].notes] == [("svhn", "d-v3ae"), ("cifar10", "d-v3ae")]
+    assert [row[4].value for row in rows] == [0.171, 0.158, 0.097, 0.087, 0.154, 0.129]
+    assert [row[2].value for row in printed_times_table("v3ae").rows] == [407.991, 2022.803, 2023.293]
+
+
 def test_the_lowest_and_highest_ray_are_over_all_seeds():
     rows = [
         *MEASURED,
@@ -94,7 +102,7 @@ def test_seconds_stand_beside_the_printed_ones_with_and_without_pseudo_inputs():
     assert seconds == {"v3ae": (10.0, None, 407.991), "d-v3ae": (12.0, 0.2, 504.19)}
 
 
-def test_scores_are_compared_without_refits_and_only_by_their_auroc():
+def test_scores_are_compared_by_their_auroc_and_those_that_know_the_answer_are_never_marked_best():
     rows = [
         detection_row("novelty", "mnist", 0.9),
         detection_row("elbo", "mnist", 0.8),
@@ -108,6 +116,8 @@ def test_scores_are_compared_without_refits_and_only_by_their_auroc():
     assert scores["novelty"].best
     refits = column(named(tables, "refit_sound_fashion_mnist_10_d-v3ae"), "mnist")
     assert (refits["none"].value, refits["transductive"].value) == (0.8, 0.99)
+    assert not refits["transductive"].best  # it knows the answer
+    assert tables_of_models(rows) == tables[:-1]
 
 
 def test_the_worst_pair_is_among_sets_and_not_among_turned_images():
