@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import math
 import pickle
 from importlib.util import find_spec
 
@@ -14,6 +15,7 @@ from scipy import integrate, stats
 from sklearn.gaussian_process import GaussianProcessRegressor as Oracle
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch.nn.functional import softplus
 
 from nescio.distributions import Gamma
 from nescio.estimators.bayes_by_backprop import BayesByBackpropRegressor, VariationalMLP, weight_divergence
@@ -22,7 +24,7 @@ from nescio.estimators.locality import Locality, LocalitySampler
 from nescio.estimators.natural_boosting import NaturalBoostingRegressor
 from nescio.estimators.noise_contrastive import BayesianLastLayer, NoiseContrastiveRegressor, gaussian_divergence
 from nescio.estimators.pseudo_count import PseudoCountRegressor, leave_one_out, pseudo_count_posterior
-from nescio.estimators.reliable import ReliableVarianceRegressor, blended, far_share
+from nescio.estimators.reliable import START_REACH, ReliableVarianceRegressor, blended, far_share, fit_centres
 from nescio.estimators.together import fit_stack
 from nescio.estimators.vbem import VBEMRegressor, gamma_from_normals, log_mixture, mixture_kl
 
@@ -368,6 +370,25 @@ def test_the_far_share_is_a_thousandth_on_a_centre_whatever_the_reach():
     for reach in (0.1, 1.7, 30.0):
         assert float(far_share(double(0.0), double(reach))) == pytest.approx(1e-3)
         assert float(far_share(double(reach * np.log(999.0)), double(reach))) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("rows", [300, 560, 5000])  # each row a centre; almost every row; ten rows to one
+def test_inside_the_data_no_gap_between_centres_is_far_and_beyond_them_all_is(rows):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-math.sqrt(3.0), math.sqrt(3.0), (rows, 1))
+    centres, reach = fit_centres(x, 0), softplus(double(START_REACH))
+    share = lambda places: far_share(centres.squared(torch.as_tensor(places, dtype=torch.float32)[:, None]), reach)
+    inside = share(np.linspace(-1.7, 1.7, 2001))
+    assert float(inside.max()) < 0.002
+    assert float(share([4.5]).min()) > 0.9
+
+
+def test_fresh_rows_in_many_columns_are_not_far_because_training_rows_are_centres():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1600, 30)) * np.geomspace(3.0, 0.1, 30)
+    centres = fit_centres(x[:600], 0)  # five hundred of them
+    fresh = far_share(centres.squared(torch.as_tensor(x[600:], dtype=torch.float32)), softplus(double(START_REACH)))
+    assert float(fresh.mean()) < 0.01
 
 
 def test_far_away_the_reliable_variance_is_the_level():

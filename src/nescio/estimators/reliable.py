@@ -36,6 +36,7 @@ AT_CENTRE = math.log(999.0)  # so that the far variance has a share of 1/1000 on
 START_REACH = 1.5  # inverse softplus of the reach, as the authors have it
 CENTRES = 500  # as the authors have it
 MOST_ROWS = 10_000  # that the centres are found on
+SMALLEST_UNIT = 0.12  # the authors' own on their toy problem: one, where x is drawn from 0 to 10 and left as it is
 SMALLEST_RATE = 1e-8
 LARGEST_SHAPE = 1e6  # from there on a Student-t is a Gaussian
 
@@ -67,7 +68,7 @@ def read_maps(maps: Tensor, share: Tensor, far_variance: Tensor) -> StudentT:
 
 @dataclass(frozen=True)
 class Centres:
-    """Points that cover the rows, and how far apart fresh rows are from them, squared."""
+    """Points that cover the rows, and how far fresh rows are from them, squared."""
 
     points: Tensor
     unit: float
@@ -103,17 +104,20 @@ class ReliableCore:
 
 
 def fit_centres(x: np.ndarray, seed: int) -> Centres:
-    """At most 500 K-means centres of ``x (N, D)``; the unit is the mean squared distance of a row to its next one."""
+    """At most 500 K-means centres of ``x (N, D)``, and the mean squared distance at which a fresh row is from them.
+
+    A row that is a centre of its own says nothing about fresh ones, so its distance to the next row counts too. Where
+    there are few columns and many rows that distance is tiny, and a gap that chance left would be far: a floor.
+    """
     rows = distinct_rows(subsample_rows(torch.as_tensor(x, dtype=torch.float32), MOST_ROWS, seed))
-    apart = NeighbourDistance(rows).leave_one_out()
     points = rows
     if len(rows) > CENTRES:
         state = child_seed(seed, "k-means") % 2**32
         means = KMeans(CENTRES, n_init=1, max_iter=20, random_state=state).fit(rows.double().numpy())
         points = torch.as_tensor(means.cluster_centers_, dtype=torch.float32)
-        apart = Anchor(points, 0.0, 1.0).distance(rows)
-    unit = float(apart.square().mean())
-    return Centres(points, unit if math.isfinite(unit) and unit > 0 else 1.0)
+    apart = (Anchor(points, 0.0, 1.0).distance(rows), NeighbourDistance(rows).leave_one_out())
+    unit = max(float(each.square().mean()) for each in apart)
+    return Centres(points, max(unit, SMALLEST_UNIT) if math.isfinite(unit) else 1.0)
 
 
 class ReliableVarianceRegressor(DistributionRegressor):
@@ -126,7 +130,7 @@ class ReliableVarianceRegressor(DistributionRegressor):
     Source: skafte2019. Their released code sets the far variance in the units of y but uses it where y is standardised:
     that slip is mended here (``outside`` is in units of y). Also unlike there, a batch holds rows for the mean and rows
     for the variance, so that both move at every step; the precision is integrated out in closed form; distances to the
-    centres are in units of what is usual between rows, since in many columns everything is far from everything; the
+    centres are in units of what is usual for fresh rows, since in many columns everything is far from everything; the
     shape exceeds 1, so the variance is finite; held-out rows choose the weights kept.
 
     Parameters
