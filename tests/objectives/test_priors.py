@@ -114,6 +114,28 @@ def test_a_graded_prior_adds_the_growth_to_what_is_near_and_never_passes_the_lev
         assert_close(predictive_std(gamma)[..., output].square(), torch.as_tensor(expected), rtol=1e-10, atol=0.0)
 
 
+def test_a_ceiling_holds_up_to_the_last_knot_below_the_level_only_and_never_below_the_noise_near_by():
+    radii = torch.linspace(0.0, float(KNOTS[-1]), 30, dtype=torch.float64)
+    points = radii.unsqueeze(-1) * torch.tensor([0.6, 0.8], dtype=torch.float64)
+    base = (0.5, 3.0)  # the second is noisier than its ceiling, and than its level
+    ceiling = torch.tensor([2.0, 1.2], dtype=torch.float64)
+    prior = graded_prior(near(base), KNOTS, VARIANCES, LEVEL, 3.0, ceiling)
+    for output, least in enumerate(base):
+        grown = least + np.interp(radii.numpy(), KNOTS.numpy(), VARIANCES[:, output].numpy())
+        expected = np.minimum(grown, max(least, ceiling[output].item() ** 2))
+        assert (grown > expected).any()
+        found = predictive_std(prior(points))[..., output].square()
+        assert_close(found, torch.as_tensor(expected), rtol=1e-10, atol=0.0)
+    far = points[-1:] * 3.0
+    assert_close(predictive_std(prior(far))[0], LEVEL, rtol=1e-10, atol=0.0)
+    high = graded_prior(near(base), KNOTS, VARIANCES, LEVEL, 3.0, 10.0 * ceiling)
+    assert_close(
+        high(points).rate, graded_prior(near(base), KNOTS, VARIANCES, LEVEL, 3.0)(points).rate, rtol=0.0, atol=0.0
+    )
+    with pytest.raises(InputError, match="ceiling must be finite and positive"):
+        graded_prior(near(base), KNOTS, VARIANCES, LEVEL, 3.0, -ceiling)
+
+
 def test_a_graded_prior_comes_down_to_the_level_from_noisier_data():
     prior = graded_prior(near([20.0, 30.0]), KNOTS, VARIANCES, LEVEL, 3.0)
     here, there = (predictive_std(prior(torch.tensor([[r, 0.0]], dtype=torch.float64)))[0] for r in (0.0, 1e3))

@@ -85,17 +85,19 @@ def graded_prior(
     growth: Tensor,
     level: Tensor,
     concentration: float,
+    ceiling: Tensor | None = None,
 ) -> PriorFunction:
     r"""Prior whose variance rises with the distance d from the data, from that of the nearest row to ``level``.
 
-    .. math:: v(x) = \min\{v_{near}(x) + g(d), \max(level^2, v_{near}(x))\}
+    .. math:: v(x) = \min\{v_{near}(x) + g(d), \max(ceiling^2, v_{near}(x))\}
 
-    up to the last of the ``knots``, with g piecewise linear between them; from there the logarithm of the variance
-    goes straight to that of ``level`` at three times the distance, and stays.
+    up to the last of the ``knots``, with g piecewise linear between them and the ``ceiling`` no higher than the
+    ``level``, which it is by default; from there the logarithm of the variance goes straight to that of ``level`` at
+    three times the distance, and stays.
 
     Shapes: ``surroundings`` maps ``(..., D)`` to the distance ``(...)`` and the variance near by ``(..., P)``;
     ``knots`` ``(Q,)``, rising; ``growth`` ``(Q, P)``, not negative; ``level`` ``(P,)``, or ``(..., P)``
-    where it belongs to the very points that are asked for; the prior is ``(..., P)``.
+    where it belongs to the very points that are asked for, and ``ceiling`` likewise; the prior is ``(..., P)``.
 
     Deviation: the paper has one prior for all inputs. Noise at the nearest row plus what the mean is wrong by at that
     distance is what a held-out block shows, so pseudo-inputs at the rim do not pull at the data.
@@ -112,6 +114,10 @@ def graded_prior(
         raise InputError(f"growth must be finite and not negative; got {growth.tolist()}.")
     _check_all_positive("level", level)
     far_variance = level.square()
+    most = far_variance
+    if ceiling is not None:
+        _check_all_positive("ceiling", ceiling)
+        most = torch.minimum(far_variance, ceiling.square())
 
     def prior(x: Tensor) -> Gamma:
         distance, near = surroundings(x)
@@ -121,7 +127,7 @@ def graded_prior(
         left = (right - 1).clamp(min=0)
         width = torch.where(right > left, knots[right] - knots[left], 1.0)  # a single knot has no interval
         added = torch.lerp(growth[left], growth[right], ((reach - knots[left]) / width).unsqueeze(-1))
-        inner = torch.minimum(near + added, torch.maximum(near, far_variance))
+        inner = torch.minimum(near + added, torch.maximum(near, most))
         beyond = ((distance.to(knots.dtype) / knots[-1] - 1.0) / 2.0).clamp(0.0, 1.0).unsqueeze(-1)
         variance = torch.lerp(inner.log(), far_variance.log().expand_as(inner), beyond).exp()
         return Gamma(torch.full_like(variance, shape), (shape - 1.0) * variance)
