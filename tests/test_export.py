@@ -125,7 +125,7 @@ def module(inputs: int, outputs: int) -> torch.nn.Module:
 
 
 REFUSED = [
-    (DissipativeRegressor(), "not fitted"),
+    (DissipativeRegressor(), "this model is not fitted, so there is nothing to export; call fit first"),
     (MeanVarianceRegressor(), "got MeanVarianceRegressor"),
     (DissipativeRegressor(**QUICK, mean=LinearRegression()), "the mean of this model is not the library's own network"),
     (DissipativeRegressor(**QUICK, mean_network=module), "the mean_network of this model is not one of the library's"),
@@ -176,5 +176,12 @@ def test_the_command_line_exports_a_saved_model(tmp_path, monkeypatch):
     assert result.exit_code == 2
     assert result.stderr == "Error: --onnx is the input 'a.nescio' itself; give another name.\n"
     assert (tmp_path / "a.nescio").read_bytes() == before
-    assert CliRunner().invoke(app, ["export", "none.nescio", "--onnx", "b.onnx"]).exit_code == 2
-    assert not (tmp_path / "b.onnx").exists()
+    result = CliRunner().invoke(app, ["export", "none.nescio", "--onnx", "b.onnx"])
+    assert (result.exit_code, result.stderr) == (2, "Error: there is no file 'none.nescio'.\n")
+    towns = pd.DataFrame({"town": np.where(X[:, 0] > 3.0, "Aix", "Bonn")})
+    nescio.save(DissipativeRegressor(**QUICK, n_members=1).fit(towns, Y[:, 0]), "c.nescio")
+    result = CliRunner().invoke(app, ["export", "c.nescio", "--onnx", "b.onnx"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: column 'town' is not a plain number (a column for each level: 'Aix', 'Bon")
+    assert result.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nescio", "a.onnx", "c.nescio"]

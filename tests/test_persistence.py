@@ -326,7 +326,11 @@ def test_what_is_not_needed_is_refused(saved, tmp_path):
         nescio.load(tmp_path / "m", median=make_network)
     with pytest.raises(InputError, match="this model's mean is its own; leave mean out of load"):
         nescio.load(tmp_path / "m", mean=make_network)
-    with pytest.raises(InputError, match="mean_network must be a function"):
+    with pytest.raises(InputError, match="this model has a mean_network of the library's own; leave mean_network out"):
+        nescio.load(tmp_path / "m", mean_network=make_network)
+    with pytest.raises(InputError, match=r"this model takes back .* and outside; leave encoder out of load"):
+        nescio.load(tmp_path / "m", encoder=make_network)
+    with pytest.raises(InputError, match=r"mean_network must be a function that returns an nn\.Module; got 3"):
         nescio.load(tmp_path / "m", mean_network=3)
 
 
@@ -375,6 +379,29 @@ def test_a_network_that_answers_at_random_is_not_saved(tmp_path):
         nescio.save(fitted, tmp_path / "m")
 
 
+class Half(torch.nn.Linear):
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs, dtype=torch.bfloat16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.bfloat16()).float()
+
+
+def test_a_network_of_other_numbers_than_the_file_holds_is_not_saved(tmp_path):
+    fitted = VariationalVarianceRegressor(**{**TINY, "mean_network": Half}).fit(*table())
+    with pytest.raises(InputError, match=r"parameters of type torch\.bfloat16 cannot be saved; use float32"):
+        nescio.save(fitted, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_answers_nan_is_not_saved(tmp_path):
+    broken = copy.copy(_vv())
+    broken.y_shift_ = broken.y_shift_ * np.nan
+    with pytest.raises(InputError, match="predictions are not finite near its data, so it is not saved; fit it again"):
+        nescio.save(broken, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
 # Places that cannot be written, and writing that fails
 
 
@@ -383,9 +410,9 @@ def test_places_that_cannot_be_written_are_refused(model, tmp_path):
         nescio.save(model, tmp_path)
     with pytest.raises(InputError, match="there is no directory"):
         nescio.save(model, tmp_path / "no" / "m")
-    with pytest.raises(InputError, match="not an ordinary file"):
+    with pytest.raises(InputError, match="is not an ordinary file; give another name"):
         nescio.save(model, os.devnull)
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match=r"cannot be written: .*; choose another place\."):
         nescio.save(model, "/proc/self/m")
     with pytest.raises(InputError, match="is not a file name"):
         nescio.save(model, f"{tmp_path}/a\0b")
@@ -445,9 +472,9 @@ def test_missing_files_and_directories_are_refused(tmp_path):
     refused(tmp_path / "none", "there is no file")
     refused(tmp_path, "is a directory; give the file that save wrote")
     os.mkfifo(tmp_path / "pipe")
-    refused(tmp_path / "pipe", "is not an ordinary file")
+    refused(tmp_path / "pipe", "is not an ordinary file; give the file that save wrote")
     refused(Path(f"{tmp_path}/a\0b"), "is not a file name")
-    refused(Path(f"{tmp_path}/{'a' * 300}"), "cannot be read")
+    refused(Path(f"{tmp_path}/{'a' * 300}"), r"' cannot be read: File name too long\.")
 
 
 def test_files_that_are_no_zip_are_refused(saved, tmp_path):
@@ -486,7 +513,7 @@ def test_unexpected_members_are_refused(saved, tmp_path):
     for name in ("../evil", "/etc/passwd", "a/../../b", "C:\\x", "manifest.json/", "Manifest.json", "x.pkl", "\x1b[2J"):
         refused(_zip(path, [*good, (name, b"x")]), "unexpected member")
     refused(_zip(path, [*good, good[0]]), "a member is there twice")
-    refused(_zip(path, good[:1]), "it lacks 'tensors.safetensors'")
+    refused(_zip(path, good[:1]), "is not a saved model: it lacks 'tensors.safetensors'")
     refused(_zip(path, [good[1]]), "it lacks 'manifest.json'")
     refused(_zip(path, [*good, *((f"m{i}", b"") for i in range(200))]), "too many members")
 
@@ -697,6 +724,14 @@ def poke(value: float) -> Any:
 def test_a_wrong_tensor_is_refused_by_name(name, change, match, saved, tmp_path):
     manifest, tensors = parts(saved)
     refused(assemble(tmp_path / "m", manifest, mutate_tensors(tensors, name, change)), match)
+
+
+def test_fewer_means_than_members_are_refused(foreign, tmp_path):
+    manifest, tensors = parts(foreign[1].read_bytes())
+    refused(
+        assemble(tmp_path / "m", changed(manifest, "model/core/bag", 1), tensors),
+        r"model\.core\.bag must not be below its 2 members",
+    )
 
 
 def test_surplus_tensors_and_headers_that_lie_are_refused(saved, tmp_path):

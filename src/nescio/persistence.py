@@ -91,8 +91,8 @@ def load(path: str | os.PathLike[str], *, device: str | torch.device = "auto", *
                 f"load takes back mean, mean_network and precision_network, outside, encoder and decoder; got {name!r}."
             )
         if name != "mean" and not callable(value):
-            what = "a function of x" if name == "outside" else "a function that returns an nn.Module"
-            raise InputError(f"{name} must be {what}; got {value!r}.")
+            what = "of x" if name == "outside" else "that returns an nn.Module"
+            raise InputError(f"{name} must be a function {what}; got {value!r}.")
     where = resolve_device(device)
     members = read_archive(path, LIMITS)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,16 @@ def test_a_card_that_cannot_be_written_is_refused_before_any_work(card, match):
     assert result.exit_code == 2
     assert match.replace("t.html' itself", "t.csv' itself") in result.stderr
     assert set(Path().iterdir()) == before
+
+
+def test_a_card_without_its_packages_is_refused_before_any_work(monkeypatch):
+    for name in ("nescio.report.card_page", "nescio.report.html"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = run("fit", "t.csv", "--target", "price", "--ignore", "id", "--out", "m", "--card", "c.html", *FAST)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "Error: --card needs jinja2: pip install 'nescio[cli]'.\n"
+    assert [path.name for path in Path().iterdir()] == ["t.csv"]
 
 
 def test_a_table_too_small_to_set_rows_aside_is_refused():

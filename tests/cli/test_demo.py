@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from nescio import report
 from nescio._validation import InputError
 from nescio.cli.demo import demo, fit_toy, table
 from nescio.report.statistics import ToyStatistics, ToySummary
@@ -70,6 +71,16 @@ def test_wrong_numbers_are_refused_by_their_option_before_a_folder_is_made(tmp_p
         demo(out=tmp_path / "a", max_steps=0)
     with pytest.raises(InputError, match=r"--seed must be a whole number of at least 0; got -1\."):
         demo(out=tmp_path / "a", seed=-1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_without_its_packages_is_refused_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.delattr(report, "page", raising=False)
+    for name in ("nescio.report.page", "nescio.report.html"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(InputError, match=r"^the demo needs jinja2: pip install 'nescio\[cli\]'\.$"):
+        demo(out=tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
 

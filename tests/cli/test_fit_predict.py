@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import importlib
 import os
 import re
 import signal
@@ -253,7 +254,7 @@ def test_files_that_are_missing_empty_or_of_another_kind():
     fit_fails("there is no file 'none.csv'", data="none.csv")
     fit_fails(r"must be a table in one of the forms \.csv, \.csv\.gz, \.parquet", data="t.xlsx")
     Path("folder.csv").mkdir()
-    fit_fails("'folder.csv' is a directory", data="folder.csv")
+    fit_fails("'folder.csv' is a directory; give a table", data="folder.csv")
     for text in ("", "\n\n"):
         Path("t.csv").write_text(text)
         fit_fails("'t.csv' is empty; it needs a header and rows")
@@ -268,6 +269,8 @@ def test_files_that_cannot_be_read():
     fit_fails("'t.csv' cannot be read as csv")
     Path("t.csv").write_text("size,price\n1,2\n1,2,3\n")
     fit_fails("'t.csv' cannot be read as csv")
+    Path("t.csv").write_text(f"size,price{'e' * 200_000}\n1,2\n")
+    fit_fails("'t.csv' cannot be read as csv: field larger than field limit")
     Path("t.parquet").write_bytes(b"PAR1 but not really")
     fit_fails("'t.parquet' cannot be read as parquet", data="t.parquet")
     table().write_parquet("u.parquet")
@@ -281,7 +284,7 @@ def test_files_that_cannot_be_read():
 
 def test_columns_without_a_name_or_with_the_same_name():
     Path("t.csv").write_text("size,size,price\n1,2,3\n4,5,6\n")
-    fit_fails("more than one column called 'size'")
+    fit_fails("'t.csv' has more than one column called 'size'; rename or drop the others")
     Path("t.csv").write_text(",size,price\n1,2,3\n4,5,6\n")
     fit_fails("column 1 of 't.csv' has no name")
 
@@ -388,7 +391,8 @@ def test_strange_tables_are_announced_loudly_and_usual_ones_calmly(ready):
     [
         ("0.05", "--rates must be two numbers with a comma"),
         ("a,b", "--rates must be two numbers"),
-        ("0.05,2", "--rates must lie strictly between 0 and 1"),
+        ("0.05,2", "--rates must lie strictly between 0 and 1; got 2.0"),
+        ("5,0.005", "--rates must lie strictly between 0 and 1; got 5.0"),
         ("0.01,0.05", "--rates must not have more false alarms outside than at the edge"),
     ],
 )
@@ -425,12 +429,23 @@ def test_places_that_cannot_be_written():
     fit_fails("--out is the input 't.csv' itself", out="link")
     fit_fails("there is no directory .*; create it first", out="no/m")
     fit_fails("is a directory; give the name of a file", out=".")
-    fit_fails("'/proc/m' cannot be written", out="/proc/m")
+    fit_fails("'/proc/m' cannot be written: .*; choose another place", out="/proc/m")
+    fit_fails("'/dev/null' is not an ordinary file; give another name", out="/dev/null")
 
 
 def test_a_device_that_is_not_there():
     table().write_csv("t.csv")
     fails("device must be 'auto'", "fit", "t.csv", "--target", "price", "--out", "m", "--device", "abacus")
+
+
+def test_packages_that_are_not_installed_are_named(ready, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    fit_fails(r"tables need polars: pip install 'nescio\[cli\]'", "--ignore", "id")
+    predict_fails(r"tables need polars: pip install 'nescio\[cli\]'")
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "nescio.cli")
+    with pytest.raises(SystemExit, match=r"The command line needs typer and polars: pip install 'nescio\[cli\]'"):
+        importlib.import_module("nescio.cli")
 
 
 @pytest.mark.parametrize(
@@ -466,6 +481,8 @@ def predict_fails(match: str, *arguments: Any, model: str = "m", data: str = "t.
 def test_models_that_cannot_be_loaded(ready, saved):
     predict_fails("there is no file 'none'", model="none")
     predict_fails("'t.csv' is not a saved model", model="t.csv", data="u.csv")
+    predict_fails(r"'\.' is a directory; give the file that save wrote", model=".")
+    predict_fails("'/dev/null' is not an ordinary file; give the file that save wrote", model="/dev/null")
     Path("m").write_bytes(saved[:-7])
     predict_fails("'m' is truncated")
     Path("m").write_bytes(saved.replace(b'"tanh"', b'"tahn"'))

@@ -223,6 +223,12 @@ def test_bad_arguments_are_named():
         GaussianMixture(one, torch.zeros(2, 3), one, "tied")
     with pytest.raises(InputError, match=r"precisions_cholesky must have shape \(2, 3\) for diag"):
         GaussianMixture(one, torch.zeros(2, 3), one, "diag")
+    with pytest.raises(InputError, match=r"means must be a table \(K, D\) with at least 1 component; got \(0, 3\)"):
+        GaussianMixture(one, torch.zeros(0, 3), one, "spherical")
+    with pytest.raises(InputError, match=r"covariance_type must be one of .*; got 'tied'"):
+        fit_gaussian_mixture(torch.zeros(4, 2), covariance_type="tied")
+    with pytest.raises(InputError, match="n_components must be a whole number of at least 1; got 0"):
+        fit_gaussian_mixture(torch.zeros(4, 2), 0)
     with pytest.raises(InputError, match="none negative"):
         GaussianMixture(-one, torch.zeros(2, 3), one, "spherical")
     with pytest.raises(InputError, match="x must have 2 features"):

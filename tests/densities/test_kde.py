@@ -73,6 +73,10 @@ def test_the_rules_for_the_bandwidth():
         fit_kde(points, "narrow")
     with pytest.raises(InputError, match="bandwidth must be a finite number that exceeds 0"):
         fit_kde(points, 0.0)
+    with pytest.raises(InputError, match=r"points must be a table \(R, D\) with at least 1 row; got \(4,\)"):
+        GaussianKDE(points[0], 1.0)
+    with pytest.raises(InputError, match=r"x must have 4 features on its last axis; got \(3, 1\)"):
+        fit_kde(points).log_prob(points[:3, :1])
 
 
 def test_one_row_repeats_and_constant_columns_are_legal():

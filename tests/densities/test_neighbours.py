@@ -159,6 +159,8 @@ def test_bad_arguments_are_named():
         NeighbourDistance(torch.zeros(1, 2)).distance(torch.zeros(3, 1))
     with pytest.raises(InputError, match="x must be a table"):
         fit_neighbours(torch.zeros(3))
+    with pytest.raises(InputError, match="max_rows must be a whole number of at least 1; got 0"):
+        fit_neighbours(torch.zeros(3, 2), max_rows=0)
 
 
 def test_leaving_one_out_skips_the_row_itself_in_every_block():

@@ -17,6 +17,7 @@ from nescio._validation import InputError
 from nescio.calibration import Conformal, fit_support
 from nescio.estimators import conformal
 from nescio.estimators.conformal import fit_conformal
+from nescio.estimators.state import from_state, to_state
 
 QUICK = {"max_steps": 6, "hidden": (8,), "mean_hidden": (8,), "n_folds": 3, "n_blocks": 2, "random_state": 0}
 
@@ -177,6 +178,14 @@ def test_several_targets_are_calibrated_each_on_its_own(tmp_path):
     loaded = nescio.load(tmp_path / "m", mean=model.mean_)
     for first, second in zip(model.predict_interval(X, 0.8), loaded.predict_interval(X, 0.8), strict=True):
         np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("change", [lambda a: a[::-1].copy(), lambda a: a + 1.0, lambda a: a - 1.0])
+def test_scores_that_are_no_ascending_probabilities_are_refused(model, change):
+    arrays, description = to_state(model)
+    arrays["conformal_inside"] = change(arrays["conformal_inside"])
+    with pytest.raises(InputError, match="the tensor 'conformal_inside' must hold ascending probabilities"):
+        from_state(arrays, description, {"mean": model.mean_}, torch.device("cpu"))
 
 
 def test_an_unknown_way_to_calibrate_is_refused():

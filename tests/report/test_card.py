@@ -243,12 +243,13 @@ def test_new_rows_alone_make_a_card(hostile, undrawn):
     [
         ({}, "held-out rows X and y, or a new table"),
         ({"X": np.ones((4, 3))}, "X and y must be given together"),
-        ({"X": np.ones((4, 3)), "y": np.ones(5)}, "for each of the 4 rows"),
-        ({"X": np.ones((4, 3)), "y": [1.0, 2.0, np.nan, 3.0]}, "no gaps"),
-        ({"X": np.ones((1, 3)), "y": [1.0]}, "at least 2 rows"),
+        ({"X": np.ones((4, 3)), "y": np.ones(5)}, r"y must have 1 value\(s\) for each of the 4 rows of X; .* \(5, 1\)"),
+        ({"X": np.ones((4, 3)), "y": [1.0, 2.0, np.nan, 3.0]}, "y must have no gaps; 1 of its 4 rows do: drop"),
+        ({"X": np.ones((1, 3)), "y": [1.0]}, "X and y must have at least 2 rows to judge by; got 1"),
         ({"X": np.ones(4), "y": np.ones(4)}, "must be a table"),
         ({"X": np.ones((4, 3)), "y": np.ones(4), "row_names": ["a"]}, "one for each of the 4 rows"),
-        ({"new": np.ones((4, 3)), "edge": 1.5}, "edge must lie strictly between 0 and 1"),
+        ({"new": np.ones((4, 3)), "edge": 1.5}, "edge must lie strictly between 0 and 1; got 1.5"),
+        ({"new": np.ones((4, 3)), "outside": 0.0}, "outside must lie strictly between 0 and 1; got 0.0"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(arguments, match):

@@ -83,6 +83,7 @@ def read_table(path: Path) -> pl.DataFrame:
     except (
         polars.exceptions.PolarsError,
         polars.exceptions.PanicException,
+        csv.Error,
         zlib.error,
         EOFError,
         UnicodeError,
@@ -100,10 +101,7 @@ def _check_header(path: Path, kind: str) -> None:
     """Refuse what polars would rename in silence: columns without a name, and the same name twice."""
     opener: Any = gzip.open if kind == ".csv.gz" else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
-        try:
-            header = next((row for row in csv.reader(stream) if row), None)
-        except csv.Error as error:
-            raise InputError(f"'{path}' cannot be read as csv: {error}.") from None
+        header = next((row for row in csv.reader(stream) if row), None)
     if header is None:
         raise InputError(f"'{path}' is empty; it needs a header and rows.")
     if "" in header:

@@ -125,7 +125,7 @@ def check_targets(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
     """Y as float64 ``(N, P)``, and whether it came as a single column ``(N,)``."""
     if y is None:
         raise InputError("this regressor requires y to be passed, but the target y is None.")
-    values = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name="y")
+    values = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=True, ensure_all_finite=False, input_name="y")
     if values.ndim > 2 or values.shape[0] != n_rows:
         raise InputError(f"y must have one row for each of the {n_rows} rows of X; its shape is {values.shape}.")
     table = values.reshape(n_rows, -1)
@@ -150,8 +150,12 @@ def check_weights(sample_weight: Any, table: np.ndarray) -> np.ndarray | None:
 
 def weighted_scaler(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the columns; 1 for a column that does not vary."""
-    if np.abs(values).max() > LARGEST_VALUE:
-        raise InputError(f"the table holds numbers beyond {LARGEST_VALUE:g}; rescale the column or drop the row.")
+    largest = values.flat[np.abs(values).argmax()]
+    if abs(largest) > LARGEST_VALUE:
+        raise InputError(
+            f"the table holds numbers beyond {LARGEST_VALUE:g}, such as {largest:g}; "
+            "rescale the column or drop the row."
+        )
     shift = np.average(values, axis=0, weights=weights)
     scale = np.sqrt(np.average(np.square(values - shift), axis=0, weights=weights))
     constant = scale <= 1e-12 * np.abs(values).max(axis=0)  # rounding of the mean leaves a trace in a constant

@@ -122,7 +122,7 @@ class MCDropoutRegressor(NetworkRegressor):
     def _check_own(self) -> None:
         check_integer("n_passes", self.n_passes, least=1)
         if not len(self.rates):
-            raise InputError("rates must hold at least one rate.")
+            raise InputError("rates must hold at least one rate; got none.")
         for rate in self.rates:
             check_fraction("rates", rate)
 

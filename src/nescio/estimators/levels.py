@@ -75,8 +75,11 @@ class LevelFunction:
                 f"outside as a function of x must return one number per row, ({len(rows)},), or per row and target, "
                 f"({len(rows)}, {outputs}); it returned the shape {found.shape}."
             )
-        if not np.all(np.isfinite(found) & (found > 0)):
-            raise InputError("outside as a function of x must return finite, positive numbers; one of them is not.")
+        bad = ~(np.isfinite(found) & (found > 0))
+        if bad.any():
+            raise InputError(
+                f"outside as a function of x must return finite, positive numbers; it returned {found[bad][0]:g}."
+            )
         level = np.clip(found.reshape(len(rows), -1) / self.y_scale, 1.0 / EXTREME, EXTREME)
         return level.reshape(*encoded.shape[:-1], outputs)
 

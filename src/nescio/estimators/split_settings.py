@@ -60,7 +60,10 @@ def make_network(model: Any, factory: Any, n_inputs: int, n_outputs: int, maps: 
     """The network of the mean (one map) or of the precision (two): the user's own, or ours."""
     if factory is not None:
         if not callable(factory):
-            raise InputError("mean_network and precision_network must be functions (n_inputs, n_outputs) -> nn.Module.")
+            raise InputError(
+                "mean_network and precision_network must be functions (n_inputs, n_outputs) -> nn.Module; "
+                f"got {type(factory).__name__}."
+            )
         stack = ModuleStack(lambda: factory(n_inputs, maps * n_outputs), maps, n_outputs)
         if stack.has_statistics:
             raise InputError("a network with batch normalisation cannot train among its folds: leave it out.")

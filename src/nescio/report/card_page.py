@@ -160,8 +160,11 @@ def _held_out(
         raise InputError(
             f"y must have {len(names)} value(s) for each of the {table.rows} rows of X; its shape is {targets.shape}."
         )
-    if table.rows < 2 or not np.isfinite(targets).all():
-        raise InputError("X and y must have at least 2 rows to judge by, and y no gaps.")
+    if table.rows < 2:
+        raise InputError(f"X and y must have at least 2 rows to judge by; got {table.rows}.")
+    gaps = int((~np.isfinite(targets)).any(axis=1).sum())
+    if gaps:
+        raise InputError(f"y must have no gaps; {gaps} of its {len(targets)} rows do: drop these rows.")
     labels = _labels(table, row_names)
     if table.rows > MOST_ROWS:
         some = some_rows(table.rows, MOST_ROWS)

@@ -1,0 +1,199 @@
+"""Arguments and data that cannot be used are refused before any training, each in its own sentence."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from nescio import (
+    BayesByBackpropRegressor,
+    DissipativeRegressor,
+    GaussianProcessRegressor,
+    MCDropoutRegressor,
+    MeanVarianceRegressor,
+    NaturalBoostingRegressor,
+    NoiseContrastiveRegressor,
+    PseudoCountRegressor,
+    VariationalVarianceRegressor,
+    VBEMRegressor,
+)
+from nescio._validation import InputError
+from nescio.estimators.together import fit_family
+from nescio.pseudo_inputs import BruteForce, LevelSet, MixtureDescent
+
+QUICK: dict[str, Any] = {"max_steps": 3, "n_folds": 2, "n_members": 1, "device": "cpu", "random_state": 3}
+
+
+def table(rows: int = 30) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(8)
+    X = rng.normal([3.0, -70.0], [0.5, 9.0], (rows, 2))
+    return X, 4.0 * X[:, 0] - X[:, 1] + rng.normal(size=rows)
+
+
+def sentence(words: str) -> str:
+    return f"^{re.escape(words)}$"
+
+
+@pytest.fixture(scope="module")
+def fitted() -> DissipativeRegressor:
+    return DissipativeRegressor(**QUICK).fit(*table())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1; got 0."),
+        ({"learning_rate": -1}, "learning_rate must be a finite number that exceeds 0; got -1."),
+        ({"n_blocks": 0}, "n_blocks must be a whole number of at least 1; got 0."),
+        ({"hidden": (4, 0)}, "hidden must be a whole number of at least 1; got 0."),
+        ({"precision_network": "wide"}, "mean_network and precision_network must be functions (n_inputs, n_outputs) "
+         "-> nn.Module; got str."),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_setting_of_the_regressor(settings, words):
+    with pytest.raises(InputError, match=sentence(words)):
+        DissipativeRegressor(**{**QUICK, **settings}).fit(*table())
+
+
+def test_a_device_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    words = "device='cuda' was asked for, but torch sees no CUDA device; use device='auto'."
+    with pytest.raises(InputError, match=sentence(words)):
+        DissipativeRegressor(**{**QUICK, "device": "cuda"}).fit(*table())
+
+
+X, Y = table()
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        (X, None, "this regressor requires y to be passed, but the target y is None."),
+        (X, Y[1:], "y must have one row for each of the 30 rows of X; its shape is (29,)."),
+        (X, np.ones((30, 1, 1)), "y must have one row for each of the 30 rows of X; its shape is (30, 1, 1)."),
+        (X, np.where(X[:, 0] > 3.0, Y, np.inf), None),
+        (X * [1.0, 1e99], Y, "the table holds numbers beyond 1e+100, such as"),
+        (X, Y * 1e100, "the table holds numbers beyond 1e+100, such as"),
+        (X * 1j, Y, "X holds complex numbers. Complex data not supported: split them into two columns."),
+    ],
+    ids=["no y", "short y", "deep y", "infinite y", "large X", "large y", "complex X"],
+)
+def test_data_that_cannot_be_learned_from(x, y, words):
+    if words is None:
+        bad = ~np.isfinite(y)
+        words = f"y contains infinity ({bad.sum()} rows, the first is row {bad.argmax()}); drop them."
+    with pytest.raises(InputError, match=re.escape(words)):
+        VariationalVarianceRegressor(**QUICK).fit(x, y)
+
+
+def test_the_largest_number_is_named_with_its_sign():
+    x = X.copy()
+    x[7, 0] = -3e200
+    with pytest.raises(InputError, match=re.escape("such as -3e+200; rescale the column or drop the row.")):
+        VariationalVarianceRegressor(**QUICK).fit(x, Y)
+
+
+def test_a_level_that_is_a_function_is_told_what_it_returned():
+    words = "outside as a function of x must return finite, positive numbers; it returned -2."
+    with pytest.raises(InputError, match=sentence(words)):
+        DissipativeRegressor(outside=lambda x: np.where(x[:, 0] > 3.0, 5.0, -2.0), **QUICK).fit(X, Y)
+
+
+def test_levels_and_rates_that_are_no_probabilities(fitted):
+    for ask in (fitted.predict_interval, fitted.interval_kind):
+        with pytest.raises(InputError, match=sentence("level must lie strictly between 0 and 1; got 90.")):
+            ask(X, 90)
+    for ask in (fitted.verdict, fitted.explain, fitted.watch):
+        with pytest.raises(InputError, match=sentence("outside must lie strictly between 0 and 1; got 0.")):
+            ask(X, 0.05, 0)
+    dist = fitted.predict_dist(X)
+    with pytest.raises(InputError, match=sentence("q must lie strictly between 0 and 1; got 1.0.")):
+        dist.quantile([0.5, 1.0])
+    with pytest.raises(InputError, match=sentence("n must be a whole number of at least 1; got 0.")):
+        dist.sample(0)
+
+
+def test_categories_that_come_as_dates():
+    frame = pd.DataFrame({"size": X[:, 0], "town": np.where(X[:, 1] > -70, "Aix", "Bonn")})
+    model = VariationalVarianceRegressor(**QUICK).fit(frame, Y)
+    dates = frame.assign(town=pd.Timestamp("2024-05-01"))
+    words = "column 'town' holds a date, but was a category in training; convert it first."
+    with pytest.raises(InputError, match=sentence(words)):
+        model.predict(dates)
+
+
+def test_columns_that_are_none_or_twice_there():
+    words = "column 'a' holds complex numbers; turn it into numbers, text or dates, or drop it."
+    with pytest.raises(InputError, match=sentence(words)):
+        VariationalVarianceRegressor(**QUICK).fit(pd.DataFrame({"a": X[:, 0] * 1j}), Y)
+    words = "X has more than one column called 'a'; rename or drop the others."
+    with pytest.raises(InputError, match=sentence(words)):
+        VariationalVarianceRegressor(**QUICK).fit(pd.DataFrame(X, columns=["a", "a"]), Y)
+
+
+def test_a_mean_that_returns_too_many_numbers():
+    words = "mean must return one number for each of the 30 rows and 1 target; it returned the shape (30, 2)."
+    with pytest.raises(InputError, match=sentence(words)):
+        DissipativeRegressor(mean=lambda rows: rows, **QUICK).fit(X, Y)
+
+
+def test_a_family_without_methods():
+    with pytest.raises(InputError, match=sentence("models must hold at least one method.")):
+        fit_family([], X, Y)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (BayesByBackpropRegressor(n_samples=0), "n_samples must be a whole number of at least 1; got 0."),
+        (BayesByBackpropRegressor(learning_rate=0.0), "learning_rate must be a finite number that exceeds 0; got 0.0."),
+        (GaussianProcessRegressor(max_rows=1), "max_rows must be a whole number of at least 2; got 1."),
+        (GaussianProcessRegressor(n_starts=0), "n_starts must be a whole number of at least 1; got 0."),
+        (GaussianProcessRegressor(max_iterations=0), "max_iterations must be a whole number of at least 1; got 0."),
+        (GaussianProcessRegressor(smallest_noise=0), "smallest_noise must be a finite number that exceeds 0; got 0."),
+        (MCDropoutRegressor(rates=()), "rates must hold at least one rate; got none."),
+        (MeanVarianceRegressor(batch_size=0), "batch_size must be a whole number of at least 1; got 0."),
+        (MeanVarianceRegressor(learning_rate=0), "learning_rate must be a finite number that exceeds 0; got 0."),
+        (MeanVarianceRegressor(validation_fraction=1), "validation_fraction must lie strictly between 0 and 1; got 1."),
+        (NaturalBoostingRegressor(patience=0), "patience must be a whole number of at least 1; got 0."),
+        (NaturalBoostingRegressor(max_depth=0), "max_depth must be a whole number of at least 1; got 0."),
+        (NaturalBoostingRegressor(learning_rate=0), "learning_rate must be a finite number that exceeds 0; got 0."),
+        (NaturalBoostingRegressor(validation_fraction=0), "validation_fraction must lie strictly between 0 and 1;"),
+        (NoiseContrastiveRegressor(ncp_weight=-1), "ncp_weight must be a finite number that exceeds 0; got -1."),
+        (NoiseContrastiveRegressor(kl_weight=-1), "kl_weight must be a finite number that exceeds 0; got -1."),
+        (PseudoCountRegressor(count_rate=0), "count_rate must be a finite number that exceeds 0; got 0."),
+        (PseudoCountRegressor(bandwidth=-1), "bandwidth must be a finite number that exceeds 0; got -1."),
+        (VBEMRegressor(n_samples=0), "n_samples must be a whole number of at least 1; got 0."),
+        (VBEMRegressor(batch_size=0), "batch_size must be a whole number of at least 1; got 0."),
+        (VBEMRegressor(validation_fraction=2), "validation_fraction must lie strictly between 0 and 1; got 2."),
+    ],
+    ids=lambda value: value.split(";")[0] if isinstance(value, str) else type(value).__name__,
+)
+def test_a_setting_of_another_method(model, words):
+    with pytest.raises(InputError, match=f"^{re.escape(words)}"):
+        model.fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: MixtureDescent(step_size=0), "step_size must be a finite number that exceeds 0; got 0."),
+        (lambda: MixtureDescent(pool_multiplier=0), "pool_multiplier must be a whole number of at least 1; got 0."),
+        (lambda: LevelSet(first_stride=0), "first_stride must be a finite number that exceeds 0; got 0."),
+        (lambda: LevelSet(bisections=0), "bisections must be a whole number of at least 1; got 0."),
+        (lambda: BruteForce(grid=1), "grid must be a whole number of at least 2; got 1."),
+        (lambda: BruteForce(hardest=0), "hardest must be a whole number of at least 1; got 0."),
+        (lambda: BruteForce(stride=0), "stride must be a whole number of at least 1; got 0."),
+        (lambda: BruteForce(low=2.0, high=2.0), "low must be below high; got 2.0 and 2.0."),
+    ],
+    ids=lambda value: value.split(" ")[0] if isinstance(value, str) else "",
+)
+def test_a_setting_of_a_placement(make, words):
+    with pytest.raises(InputError, match=sentence(words)):
+        make()
