@@ -13,15 +13,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from nescio.report.figures import (
-    METHOD_COLOURS,
-    PART_COLOURS,
-    figure_png,
-    figure_svg,
-    split_figure,
-    std_figure,
-    toy_figure,
-)
+from nescio.report.figures import METHOD_COLOURS, figure_png, figure_svg, split_figure, std_figure, toy_figure
+from nescio.report.style import PART_COLOURS
 
 FIGURES = {"toy": (toy_figure, 4), "std": (std_figure, 2), "split": (split_figure, 2)}
 

@@ -13,12 +13,7 @@ from nescio.report.style import (
     INK,
     METHOD_COLOURS,
     METHOD_NAMES,
-    PALE,
-    PART_COLOURS,
-    SMALL,
     STD_LABEL,
-    TRUTH,
-    dress,
     figure_png,
     figure_svg,
     label,
@@ -26,6 +21,7 @@ from nescio.report.style import (
     note,
     panels,
 )
+from nescio.report.toy_parts import band, dots, level_line, panel, parts, plain_legend, truth
 
 __all__ = ["METHOD_COLOURS", "METHOD_NAMES", "figure_png", "figure_svg", "split_figure", "std_figure", "toy_figure"]
 
@@ -41,28 +37,14 @@ def toy_figure(fits: Sequence[ToyFit]) -> Figure:
     for row, data in enumerate(rows):
         for column, method in enumerate(columns):
             axes, fit = grid[row][column], by_name[data, method]
-            colour = METHOD_COLOURS[method]
-            _dress(axes, fit, f"{METHOD_NAMES[method]}, {data} data", hole_word="bottom")
-            axes.fill_between(
-                fit.x,
-                fit.mean - 2.0 * fit.std,
-                fit.mean + 2.0 * fit.std,
-                color=colour,
-                alpha=0.25,
-                linewidth=0,
-                label="mean ± 2 std",
-            )
-            axes.plot(fit.x, fit.mean, color=colour, linewidth=1.4, label="mean")
-            axes.plot(fit.x_data, fit.y_data, ".", color=INK, markersize=1.6, alpha=0.6, zorder=1.5, label="data")
+            _panel(axes, fit, f"{METHOD_NAMES[method]}, {data} data", hole_word="bottom")
+            band(axes, fit.x, fit.mean, fit.std, METHOD_COLOURS[method])
+            dots(axes, fit.x_data, fit.y_data)
             axes.set_ylim(low, high)
             if not low <= fit.mean[-1] <= high:
                 note(axes, "the mean\nruns out\nof view", (0.97, 0.04), ha="right", va="bottom")
             label(axes, "y (units of the target)", left=column == 0, bottom=row == len(rows) - 1)
-    legend = legend_above(figure, grid[0][0], columns=3)
-    for line in legend.get_lines():
-        line.set_color(INK)  # the titles say which method
-    for patch in legend.get_patches():
-        patch.set_color(PALE)
+    plain_legend(figure, grid[0][0], columns=3)
     return figure
 
 
@@ -73,9 +55,8 @@ def std_figure(fits: Sequence[ToyFit]) -> Figure:
     by_name = {(fit.data, fit.method): fit for fit in fits}
     for row, data in enumerate(rows):
         axes, first = grid[row][0], by_name[data, columns[0]]
-        _dress(axes, first, f"{data} data")
-        seen = (first.x >= first.x_data.min()) & (first.x <= first.x_data.max())
-        axes.plot(first.x[seen], first.true_std[seen], color=TRUTH, linewidth=2.6, label="true std")
+        _panel(axes, first, f"{data} data")
+        truth(axes, first)
         for method in columns:
             fit = by_name[data, method]
             axes.plot(fit.x, fit.std, color=METHOD_COLOURS[method], linewidth=1.8, label=METHOD_NAMES[method])
@@ -92,11 +73,9 @@ def split_figure(fits: Sequence[ToyFit], method: str = "d-vv") -> Figure:
     figure, grid = panels(len(chosen), 1, 2.3)
     for row, fit in enumerate(chosen):
         axes = grid[row][0]
-        _dress(axes, fit, f"{METHOD_NAMES[method]}, {fit.data} data")
-        parts = {"aleatoric": (fit.aleatoric_std, "-"), "epistemic": (fit.epistemic_std, (0, (4, 1.5)))}
+        _panel(axes, fit, f"{METHOD_NAMES[method]}, {fit.data} data")
         axes.plot(fit.x, fit.std, color=METHOD_COLOURS[method], linewidth=1.8, label="total std")
-        for name, (values, dashes) in parts.items():
-            axes.plot(fit.x, values, color=PART_COLOURS[name], linewidth=1.8, linestyle=dashes, label=f"{name} std")
+        parts(axes, fit, " std")
         _mark_level(axes, fit)
         label(axes, STD_LABEL, left=True, bottom=row == len(chosen) - 1)
     grid[0][0].set_ylim(0.0, _top(chosen))
@@ -126,29 +105,18 @@ def _top(fits: Sequence[ToyFit]) -> float:
     return 1.2 * min(max(level, *finite), 3.0 * level)
 
 
-def _dress(axes: Axes, fit: ToyFit, title: str, hole_word: str = "top") -> None:
-    """What all panels share: the frame, the title, and the hole in the data."""
-    dress(axes, title)
-    axes.set_xlim(float(fit.x[0]), float(fit.x[-1]))
+def _panel(axes: Axes, fit: ToyFit, title: str, hole_word: str = "top") -> None:
+    """A panel with a word in the hole of the data."""
+    panel(axes, fit, title)
     if fit.hole is not None:
-        axes.axvspan(*fit.hole, color=PALE, linewidth=0, zorder=0)
         low, high = axes.get_xlim()
         middle = (0.5 * sum(fit.hole) - low) / (high - low)
         note(axes, "hole", (middle, 0.97 if hole_word == "top" else 0.04), ha="center", va=hole_word)
 
 
 def _mark_level(axes: Axes, fit: ToyFit) -> None:
-    """The level that holds outside as a dashed line with its number, and a tick for each input of the data."""
-    axes.axhline(fit.level, color=INK, linewidth=1.0, linestyle="--")
-    axes.annotate(
-        f"outside level {fit.level:.2f}",
-        (float(fit.x[0]), fit.level),
-        xytext=(4, 4),
-        textcoords="offset points",
-        fontsize=SMALL,
-        color=INK,
-        va="bottom",
-    )
+    """The level that holds outside, and a tick for each input of the data."""
+    level_line(axes, float(fit.x[0]), fit.level, "outside level")
     axes.plot(
         fit.x_data,
         np.full(len(fit.x_data), 0.02),

@@ -8,27 +8,26 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nescio.benchmark.desiderata import LARGEST_KL, ToyFit
+from nescio.datasets.toy import toy_mean
 from nescio.report.style import (
     GREY,
     INK,
     METHOD_COLOURS,
     METHOD_NAMES,
     PALE,
-    PART_COLOURS,
     SMALL,
     STD_LABEL,
     TRUTH,
     dress,
     label,
     legend_above,
-    note,
     panels,
 )
+from nescio.report.toy_parts import band, dots, level_line, panel, parts, plain_legend, truth
 
 __all__ = ["bands", "divergences", "ncp", "placements", "priors", "sketch", "split", "stds"]
 
 Arrays = Mapping[str, np.ndarray]
-BEYOND = (-100.0, 100.0)  # what lies out of view need not be drawn to scale
 VIEW = (-32.0, 32.0)  # of y: the data, and bands of some levels around them
 WORDS = {"standard": "all data", "shifted": "with a hole"}
 Y_LABEL = "y (units of the target)"
@@ -39,42 +38,28 @@ def bands(fits: Sequence[Sequence[ToyFit]]) -> Figure:
     figure, grid = panels(len(fits), len(fits[0]), 1.75)
     for row, pair in enumerate(fits):
         for column, fit in enumerate(pair):
-            axes, colour = grid[row][column], METHOD_COLOURS[fit.method]
-            dress(axes, f"{METHOD_NAMES[fit.method]}, {WORDS[fit.data]}")
-            _shade(axes, fit)
-            lower, upper = (np.clip(fit.mean + side * fit.std, *BEYOND)[::2] for side in (-2.0, 2.0))
-            axes.fill_between(fit.x[::2], lower, upper, color=colour, alpha=0.25, linewidth=0, label="mean ± 2 std")
-            axes.plot(fit.x, fit.mean, color=colour, linewidth=1.3, label="mean")
-            dots = axes.plot(fit.x_data, fit.y_data, ".", color=INK, markersize=1.4, alpha=0.5, label="data")
-            dots[0].set_rasterized(True)
-            axes.set_xlim(float(fit.x[0]), float(fit.x[-1]))
+            axes = grid[row][column]
+            panel(axes, fit, f"{METHOD_NAMES[fit.method]}, {WORDS[fit.data]}")
+            band(axes, fit.x, fit.mean, fit.std, METHOD_COLOURS[fit.method], every=2)
+            dots(axes, fit.x_data, fit.y_data, rasterized=True)
             axes.set_ylim(*VIEW)
             label(axes, "y", left=column == 0, bottom=row == len(fits) - 1)
-    legend = legend_above(figure, grid[0][0], columns=3)
-    for line in legend.get_lines():
-        line.set_color(INK)
-    for patch in legend.get_patches():
-        patch.set_color(PALE)
+    plain_legend(figure, grid[0][0], columns=3)
     return figure
 
 
 def stds(fits: Sequence[Sequence[ToyFit]], levels: Sequence[float]) -> Figure:
     """Predictive std of each method against the true one, a row for each data set. Paper: fig:toy_result."""
     figure, grid = panels(len(fits[0]), 1, 2.4)
-    top = 2.0 * max(levels)
     for row in range(len(fits[0])):
         axes, first = grid[row][0], fits[0][row]
-        dress(axes, WORDS[first.data])
-        _shade(axes, first)
-        seen = (first.x >= 0.0) & (first.x <= 10.0)
-        axes.plot(first.x[seen], first.true_std[seen], color=TRUTH, linewidth=2.8, label="true std", zorder=5)
+        panel(axes, first, WORDS[first.data])
+        truth(axes, first)
         for pair in fits:
             fit = pair[row]
             axes.plot(fit.x, fit.std, color=METHOD_COLOURS[fit.method], linewidth=1.6, label=METHOD_NAMES[fit.method])
-        axes.axhline(levels[row], color=INK, linewidth=1.0, linestyle="--")
-        note(axes, f"level of d-VV, {levels[row]:.2f}", (0.01, levels[row] / top + 0.03), ha="left", va="bottom")
-        axes.set_ylim(0.0, top)
-        axes.set_xlim(float(first.x[0]), float(first.x[-1]))
+        level_line(axes, float(first.x[0]), levels[row], "level of d-VV,")
+        axes.set_ylim(0.0, 2.0 * max(levels))
         label(axes, STD_LABEL, bottom=row == len(fits[0]) - 1)
     legend_above(figure, grid[0][0], columns=3)
     return figure
@@ -85,8 +70,7 @@ def divergences(fits: Sequence[Sequence[ToyFit]]) -> Figure:
     figure, grid = panels(len(fits[0]), 1, 2.2)
     for row in range(len(fits[0])):
         axes, first = grid[row][0], fits[0][row]
-        dress(axes, WORDS[first.data])
-        _shade(axes, first)
+        panel(axes, first, WORDS[first.data])
         for pair in fits:
             fit = pair[row]
             if fit.kl is not None:
@@ -96,7 +80,6 @@ def divergences(fits: Sequence[Sequence[ToyFit]]) -> Figure:
                 )
         axes.axhline(LARGEST_KL, color=INK, linewidth=1.0, linestyle="--", label="0.1 nat")
         axes.set_ylim(1e-5, 1e3)
-        axes.set_xlim(float(first.x[0]), float(first.x[-1]))
         label(axes, "KL to the prior (nats)", bottom=row == len(fits[0]) - 1)
     legend_above(figure, grid[0][0], columns=4)
     return figure
@@ -107,14 +90,9 @@ def split(fits: Sequence[ToyFit]) -> Figure:
     figure, grid = panels(len(fits), 1, 2.3)
     for row, fit in enumerate(fits):
         axes = grid[row][0]
-        dress(axes, f"{METHOD_NAMES[fit.method]}, {WORDS[fit.data]}")
-        _shade(axes, fit)
-        seen = (fit.x >= 0.0) & (fit.x <= 10.0)
-        axes.plot(fit.x[seen], fit.true_std[seen], color=TRUTH, linewidth=2.6, label="true std", zorder=5)
-        axes.plot(fit.x, fit.aleatoric_std, color=PART_COLOURS["aleatoric"], linewidth=1.8, label="aleatoric", zorder=6)
-        axes.plot(fit.x, fit.epistemic_std, color=PART_COLOURS["epistemic"], linewidth=1.8, linestyle=(0, (4, 1.5)),
-                  label="epistemic")  # fmt: skip
-        axes.set_xlim(float(fit.x[0]), float(fit.x[-1]))
+        panel(axes, fit, f"{METHOD_NAMES[fit.method]}, {WORDS[fit.data]}")
+        truth(axes, fit)
+        parts(axes, fit)
         axes.set_ylim(0.0, 1.5 * fit.level)
         label(axes, STD_LABEL, bottom=row == len(fits) - 1)
     legend_above(figure, grid[0][0], columns=3)
@@ -126,13 +104,12 @@ def sketch(found: Arrays) -> Figure:
     figure, grid = panels(1, 1, 3.4)
     axes = grid[0][0]
     dress(axes, "")
-    x, level, colour = found["x"], float(found["level"]), METHOD_COLOURS["d-vv"]
+    x, level = found["x"], float(found["level"])
     floor = -26.0
     density = found["density"] / found["density"].max()
     axes.fill_between(x, floor, floor + 5.0 * density, color=PALE, linewidth=0, label="density of the inputs")
     mean, std = found["mean"], found["std"]
-    axes.fill_between(x, mean - 2 * std, mean + 2 * std, color=colour, alpha=0.22, linewidth=0, label="mean ± 2 std")
-    axes.plot(x, mean, color=colour, linewidth=1.4, label="mean")
+    band(axes, x, mean, std, METHOD_COLOURS["d-vv"])
     placed = found["pseudo_inputs"]
     outer = placed[(placed < found["x_data"].min()) | (placed > found["x_data"].max())]
     axes.plot(placed, np.full(len(placed), floor + 0.8), "|", color=METHOD_COLOURS["vv"], markersize=11,
@@ -162,16 +139,10 @@ def ncp(found: Arrays) -> Figure:
         colour = METHOD_COLOURS["d-vv" if name == "d-vv" else "ncp"]
         what = "d-VV" if name == "d-vv" else f"noise contrastive priors, weight {name}"
         dress(axes, f"{what}: error of the mean inside {float(found[f'rmse/{name}']):.2f}")
-        mean, std = found[f"mean/{name}"], found[f"std/{name}"]
-        axes.fill_between(found["x"], mean - 2 * std, mean + 2 * std, color=colour, alpha=0.25, linewidth=0,
-                          label="mean ± 2 std")  # fmt: skip
-        inside = (found["x"] >= 0) & (found["x"] <= 10)
-        truth = found["x"][inside] * np.sin(found["x"][inside])
-        axes.plot(found["x"][inside], truth, color=TRUTH, linewidth=1.0, linestyle="--", label="true mean")
-        axes.plot(found["x"], mean, color=colour, linewidth=1.5, label="mean")
-        axes.plot(
-            found["x_data"], found["y_data"], ".", color=INK, markersize=1.4, alpha=0.4, label="data", rasterized=True
-        )
+        band(axes, found["x"], found[f"mean/{name}"], found[f"std/{name}"], colour)
+        inside = found["x"][(found["x"] >= 0) & (found["x"] <= 10)]
+        axes.plot(inside, toy_mean(inside), color=TRUTH, linewidth=1.0, linestyle="--", label="true mean")
+        dots(axes, found["x_data"], found["y_data"], rasterized=True)
         axes.set_ylim(-22.0, 22.0)
         axes.set_xlim(float(found["x"][0]), float(found["x"][-1]))
         label(axes, "y", bottom=row == len(names) - 1)
@@ -223,8 +194,3 @@ def priors(found: Arrays) -> Figure:
     grid[0][2].legend(fontsize=SMALL, frameon=False, loc="lower right")
     legend_above(figure, grid[0][0], columns=2)
     return figure
-
-
-def _shade(axes: object, fit: ToyFit) -> None:
-    if fit.hole is not None:
-        axes.axvspan(*fit.hole, color=PALE, linewidth=0, zorder=0)  # type: ignore[attr-defined]
