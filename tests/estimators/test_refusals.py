@@ -25,6 +25,7 @@ from nescio import (
 from nescio._validation import InputError
 from nescio.estimators.together import fit_family
 from nescio.pseudo_inputs import BruteForce, LevelSet, MixtureDescent
+from nescio.training.devices import resolve_device
 
 QUICK: dict[str, Any] = {"max_steps": 3, "n_folds": 2, "n_members": 1, "device": "cpu", "random_state": 3}
 
@@ -61,11 +62,23 @@ def test_a_setting_of_the_regressor(settings, words):
         DissipativeRegressor(**{**QUICK, **settings}).fit(*table())
 
 
-def test_a_device_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    words = "device='cuda' was asked for, but torch sees no CUDA device; use device='auto'."
+@pytest.mark.parametrize(
+    ("device", "there", "words"),
+    [
+        ("cuda", 0, "device='cuda' was asked for, but torch sees no CUDA devices; use device='auto'."),
+        ("cuda:2", 2, "device='cuda:2' was asked for, but torch sees 2 CUDA devices; use device='auto'."),
+        ("meta", 0, "device must be 'auto', 'cpu' or a CUDA device; got 'meta'."),
+        ("mps", 0, "device must be 'auto', 'cpu' or a CUDA device; got 'mps'."),
+        (None, 0, "device must be 'auto', 'cpu' or a CUDA device; got None."),
+    ],
+)
+def test_a_device_that_is_not_there(device, there, words, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
     with pytest.raises(InputError, match=sentence(words)):
-        DissipativeRegressor(**{**QUICK, "device": "cuda"}).fit(*table())
+        DissipativeRegressor(**{**QUICK, "device": device}).fit(*table())
+    assert resolve_device("cpu") == torch.device("cpu")
+    assert resolve_device(f"cuda:{max(there - 1, 0)}" if there else "auto").type == ("cuda" if there else "cpu")
 
 
 X, Y = table()

@@ -14,9 +14,14 @@ def resolve_device(device: str | torch.device) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        chosen = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise InputError(f"device must be 'auto', 'cpu' or a CUDA device; got {device!r}.") from error
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device={device!r} was asked for, but torch sees no CUDA device; use device='auto'.")
+        chosen: torch.device | None = torch.device(device)
+    except (RuntimeError, TypeError):
+        chosen = None
+    if chosen is None or chosen.type not in ("cpu", "cuda"):
+        raise InputError(f"device must be 'auto', 'cpu' or a CUDA device; got {device!r}.")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if chosen.type == "cuda" and (chosen.index or 0) >= count:
+        raise InputError(
+            f"device={device!r} was asked for, but torch sees {count or 'no'} CUDA devices; use device='auto'."
+        )
     return chosen
