@@ -435,7 +435,8 @@ def test_places_that_cannot_be_written():
 
 def test_a_device_that_is_not_there():
     table().write_csv("t.csv")
-    fails("device must be 'auto'", "fit", "t.csv", "--target", "price", "--out", "m", "--device", "abacus")
+    for device in ("abacus", "meta"):
+        fails("device must be 'auto'", "fit", "t.csv", "--target", "price", "--out", "m", "--device", device)
 
 
 def test_packages_that_are_not_installed_are_named(ready, monkeypatch):

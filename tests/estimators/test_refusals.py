@@ -65,8 +65,8 @@ def test_a_setting_of_the_regressor(settings, words):
 @pytest.mark.parametrize(
     ("device", "there", "words"),
     [
-        ("cuda", 0, "device='cuda' was asked for, but torch sees no CUDA devices; use device='auto'."),
-        ("cuda:2", 2, "device='cuda:2' was asked for, but torch sees 2 CUDA devices; use device='auto'."),
+        ("cuda", 0, "device='cuda' was asked for, but the number of CUDA devices is 0; use device='auto'."),
+        ("cuda:2", 2, "device='cuda:2' was asked for, but the number of CUDA devices is 2; use device='auto'."),
         ("meta", 0, "device must be 'auto', 'cpu' or a CUDA device; got 'meta'."),
         ("mps", 0, "device must be 'auto', 'cpu' or a CUDA device; got 'mps'."),
         (None, 0, "device must be 'auto', 'cpu' or a CUDA device; got None."),

@@ -22,6 +22,6 @@ def resolve_device(device: str | torch.device) -> torch.device:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if chosen.type == "cuda" and (chosen.index or 0) >= count:
         raise InputError(
-            f"device={device!r} was asked for, but torch sees {count or 'no'} CUDA devices; use device='auto'."
+            f"device={device!r} was asked for, but the number of CUDA devices is {count}; use device='auto'."
         )
     return chosen
