@@ -7,21 +7,29 @@ JOBS ?= 2
 # Workers use one thread each: two threads on a shared core are slower than one.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: card help setup demo test check lint types quality contract support speed scaling toy figures docs clean
+.PHONY: help setup demo test check lint types clean \
+	quality toy contract support foreign-mean baselines speed scaling card figures docs
 
 help:
-	@echo "make demo     the toy regression: a table, figures and a page in demo/"
-	@echo "make test     everything that CI runs"
-	@echo "make check    the fast part of it"
-	@echo "make quality  accuracy, calibration and detection on six UCI sets (needs NESCIO_DATA)"
-	@echo "make toy      every method on the toy problem, 20 seeds: results/toy.csv and its curves"
-	@echo "make contract  nescio check on all UCI sets at hand and on the toy problem"
-	@echo "make support  support and false alarms on fresh rows of three UCI sets (needs NESCIO_DATA)"
-	@echo "make speed    microseconds per model-step against a plain loop"
-	@echo "make card     the example in docs/examples/, from the concrete data (needs NESCIO_DATA)"
-	@echo "make figures  the README's tables from the records in results/"
-	@echo "make docs     the documentation, in docs/_build/html"
-	@echo "make scaling  time and memory of a fit at 1e4, 1e5 and 1e6 rows"
+	@echo "make demo          the toy regression: a table, figures and a page in demo/"
+	@echo "make test          everything that CI runs"
+	@echo "make check         the fast part of it"
+	@echo "make docs          the documentation, in docs/_build/html"
+	@echo "make clean         away with .venv, the demo and what the measurements below wrote here"
+	@echo
+	@echo "Measurements, each a file of records like the one in results/ (most need NESCIO_DATA):"
+	@echo "make quality       accuracy, calibration and detection on six UCI sets"
+	@echo "make toy           every method on the toy problem, 20 seeds: adds what results/toy.csv and its curves lack"
+	@echo "make contract      nescio check on all UCI sets at hand and on the toy problem"
+	@echo "make support       support and false alarms on fresh rows of three UCI sets"
+	@echo "make foreign-mean  d-VV around gradient boosting beside NGBoost on five UCI sets"
+	@echo "make baselines     every baseline on the splits that published levels are held against"
+	@echo "make speed         microseconds per model-step against a plain loop"
+	@echo "make scaling       time and memory of a fit at 1e4, 1e5 and 1e6 rows"
+	@echo
+	@echo "From records to pages:"
+	@echo "make figures       the README's tables from the records in results/"
+	@echo "make card          the example in docs/examples/, from the concrete data (needs NESCIO_DATA)"
 
 setup: $(STAMP)
 
@@ -50,23 +58,32 @@ test: lint types
 	$(TEST_ENV) $(BIN)/python -m pytest -q --doctest-modules src/nescio
 
 quality: $(STAMP)
-	$(BIN)/python -m nescio.benchmark.quality --out quality.json --jobs $(JOBS)
+	$(BIN)/python -m nescio.benchmark.quality --csv quality.csv --jobs $(JOBS)
 
 toy: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.toy_runs --csv results/toy.csv --curves results/toy_curves.npz --jobs $(JOBS)
 	$(BIN)/python -m nescio.benchmark.toy_paper --csv results/toy_paper.csv
 
 contract: $(STAMP)
-	$(BIN)/python -m nescio.benchmark.contract --out contract.csv
+	$(BIN)/python -m nescio.benchmark.contract --csv contract.csv
 
 support: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.support --csv support.csv
 
+foreign-mean: $(STAMP)
+	$(BIN)/python -m nescio.benchmark.foreign_mean --csv foreign_mean.csv
+
+baselines: $(STAMP)
+	$(BIN)/python -m nescio.benchmark.levels --csv baselines_1.csv \
+		--methods mean-variance beta-nll deep-ensemble mc-dropout evidential faithful
+	$(BIN)/python -m nescio.benchmark.levels --csv baselines_2.csv \
+		--methods skafte ncp bbb gp ngboost pseudo-count vv-vbem
+
 speed: $(STAMP)
-	$(BIN)/python -m nescio.benchmark.speed --out speed.json
+	$(BIN)/python -m nescio.benchmark.speed --csv speed.csv
 
 scaling: $(STAMP)
-	$(BIN)/python -m nescio.benchmark.scaling --out scaling.json
+	$(BIN)/python -m nescio.benchmark.scaling --csv scaling.csv
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
@@ -82,4 +99,4 @@ card: $(STAMP)
 	$(BIN)/python tests/browser.py docs/examples/concrete-card.html docs/images/card
 
 clean:
-	rm -rf $(VENV) demo quality.json speed.json scaling.json
+	rm -rf $(VENV) demo quality.csv contract.csv support.csv foreign_mean.csv baselines_?.csv speed.csv scaling.csv

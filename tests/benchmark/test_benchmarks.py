@@ -40,9 +40,9 @@ def test_a_record_of_quality_has_every_field(monkeypatch, name):
 def test_quality_without_data_is_one_sentence(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("NESCIO_DATA", raising=False)
     monkeypatch.setenv("NESCIO_CACHE", str(tmp_path))
-    assert quality.main(["--out", str(tmp_path / "q.json")]) == 2
+    assert quality.main(["--csv", str(tmp_path / "q.csv")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-    assert not (tmp_path / "q.json").exists()
+    assert not (tmp_path / "q.csv").exists()
 
 
 def test_the_loops_that_are_timed_train_the_same_problem():

@@ -9,7 +9,7 @@ from nescio.benchmark import contract
 
 def test_a_run_is_recorded_line_by_line_and_its_end_says_what_was_found(tmp_path, capsys):
     out = tmp_path / "contract.csv"
-    code = contract.main(["--out", str(out), "--datasets", "toy", "--max-steps", "30"])
+    code = contract.main(["--csv", str(out), "--datasets", "toy", "--max-steps", "30"])
     with out.open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 9
@@ -23,7 +23,7 @@ def test_a_run_is_recorded_line_by_line_and_its_end_says_what_was_found(tmp_path
 
 
 def test_a_set_that_is_not_there_is_one_sentence(tmp_path, capsys):
-    assert contract.main(["--out", str(tmp_path / "a.csv"), "--datasets", "nowhere"]) == 2
+    assert contract.main(["--csv", str(tmp_path / "a.csv"), "--datasets", "nowhere"]) == 2
     assert capsys.readouterr().err.startswith("contract: name must be one of")
 
 

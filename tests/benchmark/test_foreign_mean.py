@@ -92,7 +92,7 @@ def test_a_run_measures_every_region_and_is_not_repeated(tmp_path, monkeypatch, 
         writer = csv.DictWriter(file, fieldnames=list(RIVALS[0]))
         writer.writeheader()
         writer.writerows({**row, "dataset": "energy"} for row in RIVALS)
-    arguments = ["--out", str(tmp_path / "runs.csv"), "--sound", str(sound), "--datasets", "energy", "--trials", "1"]
+    arguments = ["--csv", str(tmp_path / "runs.csv"), "--sound", str(sound), "--datasets", "energy", "--trials", "1"]
     assert foreign_mean.main([*arguments, "--max-steps", "4"]) in (0, 1)
     with (tmp_path / "runs.csv").open(newline="") as lines:
         found = list(csv.DictReader(lines))

@@ -55,7 +55,7 @@ def records_of(name: str, seed: int, report: Report, seconds: float) -> list[dic
 def main(arguments: list[str] | None = None) -> int:
     """Fit, check and print; write the records after each set, so that nothing is lost."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("contract.csv"))
+    parser.add_argument("--csv", type=Path, default=Path("contract.csv"))
     parser.add_argument("--datasets", nargs="+", help="default: all UCI sets at hand, and toy")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--max-steps", type=int)
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
             broken += [] if report.passed else [name]
             print(f"{name}: {'kept' if report.passed else 'BROKEN'}, fitted in {seconds:.0f} s")
             print(report.table(), flush=True)
-            write_records(options.out, records)
+            write_records(options.csv, records)
     except InputError as error:
         print(f"contract: {error}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""d-VV around gradient boosting, beside NGBoost: `python -m nescio.benchmark.foreign_mean --out FILE`.
+"""d-VV around gradient boosting, beside NGBoost: `make foreign-mean`.
 
 The splits, seeds and rows are those of protocol sound, whose records hold NGBoost's log-likelihoods; ours are measured
 here, with the default settings and calibrated intervals. The file is written after each run, and runs that it holds are
@@ -92,7 +92,7 @@ def measure(dataset: str, kind: str, trial: int, **settings: Any) -> Iterator[di
 def main(arguments: list[str] | None = None) -> int:
     """Run what is missing, write the records, print the table; 1 where a claim does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("foreign_mean.csv"))
+    parser.add_argument("--csv", type=Path, default=Path("foreign_mean.csv"))
     parser.add_argument("--sound", type=Path, default=Path("results/uci_sound.csv"), help="records that hold NGBoost's")
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
     parser.add_argument("--trials", type=int, default=5)
@@ -106,15 +106,15 @@ def main(arguments: list[str] | None = None) -> int:
             for d in options.datasets
             for kind in KINDS
         }
-        records = _read(options.out)
+        records = _read(options.csv)
         done = {(record["dataset"], record["split"], int(record["trial"])) for record in records}
         for task in tasks:
             if task in done or task[2] >= there[task[:2]]:
                 continue
             records += [{**record, **provenance()} for record in measure(*task, **settings)]
-            write_records(options.out, records)
+            write_records(options.csv, records)
             print(f"{' '.join(map(str, task))}: {records[-1]['seconds']:.0f} s", file=sys.stderr)
-        text, holds = summary(_read(options.out), _read(options.sound))
+        text, holds = summary(_read(options.csv), _read(options.sound))
     except InputError as error:
         print(f"foreign_mean: {error}", file=sys.stderr)
         return 2

@@ -7,7 +7,6 @@ seeds; standardised units; every number is a mean over test rows and outputs of 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -104,8 +103,7 @@ def summary(records: list[dict[str, Any]]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the grid, print the table, write the records."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("quality.json"))
-    parser.add_argument("--csv", type=Path, help="also write the records as CSV with versions, commit and hardware")
+    parser.add_argument("--csv", type=Path, default=Path("quality.csv"), help="of records with versions and hardware")
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=5)
@@ -126,9 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
     except InputError as error:
         print(f"quality: {error}", file=sys.stderr)
         return 2
-    options.out.write_text(json.dumps(records, indent=1) + "\n")
-    if options.csv:
-        write_records(options.csv, [record | provenance() for record in records])
+    write_records(options.csv, [record | provenance() for record in records])
     print(summary(records))
     return 0
 

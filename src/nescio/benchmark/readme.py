@@ -5,6 +5,7 @@ Each table stands between two comments, ``<!-- figures:NAME -->`` and ``<!-- end
 
 from __future__ import annotations
 
+import argparse
 import csv
 import sys
 from pathlib import Path
@@ -91,10 +92,13 @@ def fill(text: str, results: Path) -> str:
     return text
 
 
-def main() -> int:
-    """Rewrite README.md of the working directory."""
-    page = Path("README.md")
-    page.write_text(fill(page.read_text(), Path("results")))
+def main(arguments: list[str] | None = None) -> int:
+    """Rewrite the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--page", type=Path, default=Path("README.md"))
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    options = parser.parse_args(arguments)
+    options.page.write_text(fill(options.page.read_text(), options.results))
     return 0
 
 

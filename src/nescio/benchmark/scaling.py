@@ -52,8 +52,7 @@ def measure(rows: int, steps: int | None) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure every size, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("scaling.json"))
-    parser.add_argument("--csv", type=Path, help="also write the records as CSV with versions, commit and hardware")
+    parser.add_argument("--csv", type=Path, default=Path("scaling.csv"), help="of records with versions and hardware")
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--one", type=int, nargs=2, metavar=("ROWS", "STEPS"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -66,9 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         records.append(json.loads(done.stdout.splitlines()[-1]))
         print(records[-1], flush=True)
-    options.out.write_text(json.dumps(records, indent=1) + "\n")
-    if options.csv:
-        write_records(options.csv, [record | provenance() for record in records])
+    write_records(options.csv, [record | provenance() for record in records])
     return 0
 
 

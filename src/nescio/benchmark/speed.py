@@ -8,7 +8,6 @@ reported, so that what else the machine does falls on all of them alike.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -203,17 +202,14 @@ def predict_speed(turns: int, rows: int = 100_000) -> list[dict[str, Any]]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("speed.json"))
-    parser.add_argument("--csv", type=Path, help="also write the records as CSV with versions, commit and hardware")
+    parser.add_argument("--csv", type=Path, default=Path("speed.csv"), help="of records with versions and hardware")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--steps", type=int, default=40)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     records = [record for net in NETS for record in training_speed(net, options.turns, options.steps)]
     records += predict_speed(options.turns)
-    options.out.write_text(json.dumps(records, indent=1) + "\n")
-    if options.csv:
-        write_records(options.csv, [record | provenance() for record in records])
+    write_records(options.csv, [record | provenance() for record in records])
     print(f"{'variant':30s} {'net':8s} {'models':>6s} {'us per model-step (or row)':>28s} {'ratio':>7s}")
     for record in records:
         print(
