@@ -9,11 +9,11 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-__all__ = ["inline_svg", "page_template"]
+__all__ = ["inline_svg", "page_environment", "page_template"]
 
 
-def page_template(name: str, **filters: Callable[..., Any]) -> Template:
-    """The template of this name in ``templates/``, with these filters; it may include others, ``base.css`` for one."""
+def page_environment(**filters: Callable[..., Any]) -> Environment:
+    """Where the templates in ``templates/`` are found, with these filters."""
     environment = Environment(
         loader=FunctionLoader(_read),
         autoescape=True,
@@ -22,7 +22,12 @@ def page_template(name: str, **filters: Callable[..., Any]) -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= filters
-    return environment.get_template(name)
+    return environment
+
+
+def page_template(name: str, **filters: Callable[..., Any]) -> Template:
+    """The template of this name, with these filters; it may include others, ``base.css`` for one."""
+    return page_environment(**filters).get_template(name)
 
 
 def inline_svg(svg: str, description: str) -> Markup:

@@ -7,7 +7,6 @@ import io
 import json
 import math
 from collections.abc import Callable, Sequence
-from importlib import resources
 from typing import Any
 
 from nescio._validation import check_one_of
@@ -142,11 +141,10 @@ def _json(tables: Sequence[Table]) -> str:
 
 
 def _html(tables: Sequence[Table]) -> str:
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup, escape
 
-    text = resources.files("nescio.report").joinpath("templates", "bench.html.j2").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    from nescio.report.html import page_template
+
     shown = []
     for table in tables:
         letters = note_letters(table)
@@ -164,7 +162,7 @@ def _html(tables: Sequence[Table]) -> str:
             for row in table.rows
         ]
         shown.append({"table": table, "rows": rows, "notes": table_notes(table)})
-    return environment.from_string(text).render(tables=shown) + "\n"
+    return page_template("bench.html.j2").render(tables=shown) + "\n"
 
 
 FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
 from nescio.report.style import INK, MAP, METHOD_COLOURS, METHOD_NAMES, NORMAL, SMALL, dress, label, panels
@@ -28,21 +28,10 @@ RULES = {
 
 def variance_maps(found: Arrays, methods: Sequence[str]) -> Figure:
     """The decoder's variance over the plane of codes with codes of test images; and images drawn there."""
-    figure, grid = panels(len(methods), 2, 2.9, share=False)
-    top = max(float(found[f"variance/{method}"].max()) for method in methods)
-    low = min(float(found[f"variance/{method}"].min()) for method in methods)
-    for row, method in enumerate(methods):
-        axes = grid[row][0]
-        axis = found[f"axis/{method}"]
-        shown = _map(axes, axis, found[f"variance/{method}"], LogNorm(max(low, 1e-3), top))
-        _codes(axes, found[f"codes/{method}"], found["labels"])
-        dress(axes, METHOD_NAMES[method])
-        label(axes, "code 2", bottom=row == len(methods) - 1, x="code 1")
-        bar = figure.colorbar(shown, ax=axes, shrink=0.85, pad=0.02)
-        bar.set_label("variance, summed", fontsize=SMALL, color=INK)
-        bar.ax.tick_params(labelsize=SMALL - 1)
-        _sheet(grid[row][1], found[f"lattice/{method}"], 9, "images drawn there")
-    return figure
+    low, high = _ends(found, "variance", methods)
+    titles = [METHOD_NAMES[method] for method in methods]
+    norm = LogNorm(max(low, 1e-3), high)
+    return _planes(found, "variance", methods, norm, titles, "variance, summed", "images drawn there")
 
 
 def samples(found: Arrays, methods: Sequence[str]) -> Figure:
@@ -106,27 +95,35 @@ def score_densities(
 
 def entropies(found: Arrays, methods: Sequence[str]) -> Figure:
     """The entropy of the mean image over the plane of codes, and mean images there."""
+    titles = ("without pseudo-inputs", "with pseudo-inputs")
+    norm = Normalize(*_ends(found, "entropy", methods))
+    return _planes(found, "entropy", methods, norm, titles, "entropy (nats)", "mean images there")
+
+
+def _ends(found: Arrays, name: str, methods: Sequence[str]) -> tuple[float, float]:
+    maps = [found[f"{name}/{method}"] for method in methods]
+    return min(float(each.min()) for each in maps), max(float(each.max()) for each in maps)
+
+
+def _planes(
+    found: Arrays, name: str, methods: Sequence[str], norm: Normalize, titles: Sequence[str], unit: str, there: str
+) -> Figure:
+    """A row for each model: values over the plane of codes on one scale, and images from a lattice of codes."""
     figure, grid = panels(len(methods), 2, 2.9, share=False)
-    top = max(float(found[f"entropy/{method}"].max()) for method in methods)
-    low = min(float(found[f"entropy/{method}"].min()) for method in methods)
-    for row, method in enumerate(methods):
+    for row, (method, title) in enumerate(zip(methods, titles, strict=True)):
         axes = grid[row][0]
-        shown = axes.pcolormesh(
-            found[f"axis/{method}"], found[f"axis/{method}"], found[f"entropy/{method}"], cmap=MAP, vmin=low, vmax=top,
-            rasterized=True, shading="gouraud",
-        )  # fmt: skip
-        axes.set_aspect("equal")
+        shown = _map(axes, found[f"axis/{method}"], found[f"{name}/{method}"], norm)
         _codes(axes, found[f"codes/{method}"], found["labels"])
-        dress(axes, "without pseudo-inputs" if row == 0 else "with pseudo-inputs")
+        dress(axes, title)
         label(axes, "code 2", bottom=row == len(methods) - 1, x="code 1")
         bar = figure.colorbar(shown, ax=axes, shrink=0.85, pad=0.02)
-        bar.set_label("entropy (nats)", fontsize=SMALL, color=INK)
+        bar.set_label(unit, fontsize=SMALL, color=INK)
         bar.ax.tick_params(labelsize=SMALL - 1)
-        _sheet(grid[row][1], found[f"lattice/{method}"], 9, "mean images there")
+        _sheet(grid[row][1], found[f"lattice/{method}"], 9, there)
     return figure
 
 
-def _map(axes: Axes, axis: np.ndarray, values: np.ndarray, norm: LogNorm) -> Any:
+def _map(axes: Axes, axis: np.ndarray, values: np.ndarray, norm: Normalize) -> Any:
     shown = axes.pcolormesh(axis, axis, values, cmap=MAP, norm=norm, rasterized=True, shading="gouraud")
     axes.set_aspect("equal")
     return shown

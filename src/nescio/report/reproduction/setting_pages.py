@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nescio.benchmark.cells import Table
 from nescio.benchmark.image_tables import image_times_tables, printed_times_table
 from nescio.benchmark.published_times import GENERATIVE_TIMES, REGRESSION_TIMES
 from nescio.benchmark.setting_tables import (
@@ -47,35 +48,32 @@ def latent_generator(workshop: Workshop) -> Piece:
     return _generator("codes")
 
 
-def uci_sources(workshop: Workshop) -> Piece:
-    """The regression sets."""
-    table = uci_sources_table()
+def _sources(table: Table, words: str, found: str) -> Piece:
     other = [str(row[0].value) for row in table.rows if row[2].notes]
     lacking = [str(row[0].value) for row in table.rows if row[3].value != "yes"]
     return Piece(
         PART if other or lacking else HOLDS,
-        f"{len(table.rows) - len(other)} of {len(table.rows)} counts are those of the publishers; not "
+        f"{len(table.rows) - len(other)} of {len(table.rows)} {words} are those of the publishers; not "
         f"{_listed(other)}. Not whole here: {_listed(lacking)}.",
-        (
-            "Of boston the authors' loader took the first row for a header; the count of protein looks like a "
-            "misprint. Every file is checked by a digest when it is read.",
-        ),
+        (found,),
         tables=(table,),
+    )
+
+
+def uci_sources(workshop: Workshop) -> Piece:
+    """The regression sets."""
+    return _sources(
+        uci_sources_table(),
+        "counts",
+        "Of boston the authors' loader took the first row for a header; the count of protein looks like a misprint. "
+        "Every file is checked by a digest when it is read.",
     )
 
 
 def image_sources(workshop: Workshop) -> Piece:
     """The sets of images."""
-    table = image_sources_table()
-    other = [str(row[0].value) for row in table.rows if row[2].notes]
-    lacking = [str(row[0].value) for row in table.rows if row[3].value != "yes"]
-    return Piece(
-        PART if other or lacking else HOLDS,
-        f"{len(table.rows) - len(other)} of {len(table.rows)} sizes are those of the publishers; not {_listed(other)}. "
-        f"Not whole here: {_listed(lacking)}.",
-        ("nescio data get fetches what is not at hand, where there is a network.",),
-        tables=(table,),
-    )
+    found = "nescio data get fetches what is not at hand, where there is a network."
+    return _sources(image_sources_table(), "sizes", found)
 
 
 def _listed(names: list[str]) -> str:

@@ -11,12 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from nescio._files import written_beside
 from nescio._validation import InputError
 from nescio.benchmark.cells import Table
 from nescio.benchmark.workshop import Unavailable, Workshop
+from nescio.report.html import page_environment
 from nescio.report.reproduction.items import GROUPS, ITEMS
 from nescio.report.reproduction.piece import CANNOT, VERDICTS, Item, Piece
 from nescio.report.style import METHOD_NAMES, figure_png, figure_svg
@@ -63,7 +64,7 @@ def build_site(
     items: Sequence[Item], workshop: Workshop, out: Path, version: str, say: Callable[[str], None] = lambda text: None
 ) -> list[Outcome]:
     """Write the pages of ``items`` and the index and summary of all that the folder holds."""
-    environment = _environment()
+    environment = page_environment(slug=lambda verdict: verdict.replace(" ", "-"))
     known = _read_state(out)
     done = []
     for number, item in enumerate(items, start=1):
@@ -86,15 +87,6 @@ def build_site(
     )
     _write(out / STATE, json.dumps({label: asdict(each) for label, each in known.items()}, indent=1) + "\n")
     return done
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("nescio.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["slug"] = lambda verdict: verdict.replace(" ", "-")
-    return environment
 
 
 def _read_state(out: Path) -> dict[str, Outcome]:
