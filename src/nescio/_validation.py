@@ -16,7 +16,9 @@ __all__ = [
     "check_integer",
     "check_one_of",
     "check_positive",
+    "check_random_state",
     "check_same_shape",
+    "check_widths",
     "join_names",
 ]
 
@@ -58,6 +60,19 @@ def check_integer(name: str, value: Any, *, least: int) -> int:
     if not whole or int(value) < least:
         raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
     return int(value)
+
+
+def check_widths(name: str, value: Any) -> list[int]:
+    """Refuse what is no list of the widths of hidden layers; a list without any is legal."""
+    if not hasattr(value, "__iter__"):
+        raise InputError(f"{name} must be a list of whole numbers, one for each hidden layer; got {value!r}.")
+    return [check_integer(name, width, least=1) for width in value]
+
+
+def check_random_state(value: Any) -> None:
+    """Refuse what no seed can be made of."""
+    if value is not None and not any(hasattr(value, name) for name in ("__index__", "randint", "integers")):
+        raise InputError(f"random_state must be None, a whole number or a generator of numpy; got {value!r}.")
 
 
 def check_one_of(name: str, value: Any, allowed: Iterable[str]) -> str:

@@ -52,13 +52,23 @@ def fitted() -> DissipativeRegressor:
         ({"learning_rate": -1}, "learning_rate must be a finite number that exceeds 0; got -1."),
         ({"n_blocks": 0}, "n_blocks must be a whole number of at least 1; got 0."),
         ({"hidden": (4, 0)}, "hidden must be a whole number of at least 1; got 0."),
-        ({"precision_network": "wide"}, "mean_network and precision_network must be functions (n_inputs, n_outputs) "
-         "-> nn.Module; got str."),
+        ({"hidden": 64}, "hidden must be a list of whole numbers, one for each hidden layer; got 64."),
+        ({"mean_hidden": None}, "mean_hidden must be a list of whole numbers, one for each hidden layer; got None."),
+        ({"mean_hidden": [5, 2.5]}, "mean_hidden must be a whole number of at least 1; got 2.5."),
+        ({"mean_activation": ["relu"]}, None),
+        ({"mean_network": []}, "mean_network must be a function (n_inputs, n_outputs) -> nn.Module; got []."),
+        ({"precision_network": 3}, "precision_network must be a function (n_inputs, n_outputs) -> nn.Module; got 3."),
+        ({"placement": "far"}, "placement must be one of nescio.pseudo_inputs or a function; got 'far'."),
+        ({"outside": [1.0, "much"]}, "outside must be a positive number in units of y, one per target (1), 'auto', "
+         "'target', 'residual' or a function of x; got [1.0, 'much']."),
+        ({"random_state": "x"}, "random_state must be None, a whole number or a generator of numpy; got 'x'."),
+        ({"random_state": 1.5}, "random_state must be None, a whole number or a generator of numpy; got 1.5."),
     ],
     ids=str,
 )  # fmt: skip
 def test_a_setting_of_the_regressor(settings, words):
-    with pytest.raises(InputError, match=sentence(words)):
+    words = sentence(words) if words else r"^mean_activation must be one of 'tanh', .*; got \['relu'\]\.$"
+    with pytest.raises(InputError, match=words):
         DissipativeRegressor(**{**QUICK, **settings}).fit(*table())
 
 
@@ -130,6 +140,9 @@ def test_levels_and_rates_that_are_no_probabilities(fitted):
         dist.quantile([0.5, 1.0])
     with pytest.raises(InputError, match=sentence("n must be a whole number of at least 1; got 0.")):
         dist.sample(0)
+    words = "random_state must be None, a whole number or a generator of numpy; got 'x'."
+    with pytest.raises(InputError, match=sentence(words)):
+        dist.sample(2, random_state="x")
 
 
 def test_categories_that_come_as_dates():

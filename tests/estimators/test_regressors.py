@@ -262,7 +262,7 @@ BAD = [
     ({"validation_fraction": 1.0}, "validation_fraction must lie strictly between 0 and 1"),
     ({"device": "nowhere"}, "device must be 'auto', 'cpu' or a CUDA device"),
     ({"compile": "yes"}, "compile must be True, False or 'auto'"),
-    ({"mean_network": 3}, "mean_network and precision_network must be functions"),
+    ({"mean_network": 3}, "mean_network must be a function"),
 ]
 
 

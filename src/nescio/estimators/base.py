@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import _safe_indexing
 
 from nescio._random import seed_from
-from nescio._validation import InputError, check_fraction
+from nescio._validation import InputError, check_fraction, check_random_state
 from nescio.calibration import Conformal
 from nescio.distributions import StudentT, StudentTMixture
 from nescio.estimators.arrays import (
@@ -104,6 +104,7 @@ class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
         memo: dict[Any, Any] | None = None,
     ) -> Prepared:
         """Check and standardise a table; methods fitted together share ``blocks`` and ``memo``."""
+        check_random_state(self.random_state)
         seed = seed_from(self.random_state)
         framed = is_frame(X)
         if framed:

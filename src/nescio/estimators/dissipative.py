@@ -193,6 +193,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
         if self.n_pseudo_inputs != "auto":
             check_integer("n_pseudo_inputs", self.n_pseudo_inputs, least=1)
         check_integer("n_blocks", self.n_blocks, least=1)
+        if self.placement is not None and not callable(self.placement):
+            raise InputError(f"placement must be one of nescio.pseudo_inputs or a function; got {self.placement!r}.")
         if not callable(self.outside):
             outside_level(self.outside, y_scale)
 

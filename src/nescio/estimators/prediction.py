@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from nescio._random import seed_from
-from nescio._validation import InputError, check_fraction, check_integer
+from nescio._validation import InputError, check_fraction, check_integer, check_random_state
 from nescio.distributions import StudentT, StudentTMixture
 
 __all__ = ["Prediction"]
@@ -113,6 +113,7 @@ class Prediction:
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw ``n`` values for each row, ``(n, N)``."""
         count = check_integer("n", n, least=1)
+        check_random_state(random_state)
         generator = torch.Generator().manual_seed(seed_from(random_state))
         return self._out(self._mixture.sample(torch.Size([count]), generator=generator))
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive
+from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive, check_widths
 from nescio.estimators.foreign import check_mean
 from nescio.estimators.precision import CANDIDATES
 from nescio.estimators.schedules import FEW_INPUTS
 from nescio.networks import MLP, ModuleStack, Network
+from nescio.networks.mlp import ACTIVATIONS
 
 __all__ = ["GAIN", "candidates", "check_settings", "make_network"]
 
@@ -22,6 +23,14 @@ def check_settings(model: Any) -> None:
     check_mean(model.mean, model.prefit)
     if model.mean is not None and model.mean_network is not None:
         raise InputError("mean and mean_network both say what the mean is; give one of them.")
+    for name in ("mean_network", "precision_network"):
+        factory = getattr(model, name)
+        if factory is not None and not callable(factory):
+            raise InputError(f"{name} must be a function (n_inputs, n_outputs) -> nn.Module; got {factory!r}.")
+    for name in ("hidden", "mean_hidden"):
+        check_widths(name, getattr(model, name))
+    for name in ("activation", "mean_activation"):
+        check_one_of(name, getattr(model, name), ACTIVATIONS)
     if model.calibrate is not None:
         check_one_of("calibrate", model.calibrate, ("conformal",))
     if model.n_members != "auto":
@@ -59,11 +68,6 @@ def candidates(model: Any) -> list[tuple[float, float]]:
 def make_network(model: Any, factory: Any, n_inputs: int, n_outputs: int, maps: int) -> Network:
     """The network of the mean (one map) or of the precision (two): the user's own, or ours."""
     if factory is not None:
-        if not callable(factory):
-            raise InputError(
-                "mean_network and precision_network must be functions (n_inputs, n_outputs) -> nn.Module; "
-                f"got {type(factory).__name__}."
-            )
         stack = ModuleStack(lambda: factory(n_inputs, maps * n_outputs), maps, n_outputs)
         if stack.has_statistics:
             raise InputError("a network with batch normalisation cannot train among its folds: leave it out.")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nescio._validation import check_integer, check_one_of
+from nescio._validation import check_integer, check_one_of, check_widths
 from nescio.networks.mlp import ACTIVATIONS
 from nescio.networks.stack import Parameters
 
@@ -47,7 +47,7 @@ class BranchedMLP:
         self._maps = check_integer("maps", maps, least=1)
         self._watchers = check_integer("watchers", watchers, least=0)
         self._n_outputs = n_outputs
-        self._widths = [n_inputs, *(check_integer("hidden", width, least=1) for width in hidden)]
+        self._widths = [n_inputs, *check_widths("hidden", hidden)]
 
     @property
     def maps(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nescio._validation import check_integer, check_one_of, check_positive
+from nescio._validation import check_integer, check_one_of, check_positive, check_widths
 from nescio.networks.stack import Parameters
 
 __all__ = ["ACTIVATIONS", "MLP"]
@@ -94,7 +94,7 @@ class MLP:
         maps: int = 1,
         gain: float = 1.0,
     ) -> None:
-        widths = [check_integer("hidden", width, least=1) for width in hidden]
+        widths = check_widths("hidden", hidden)
         self._activation = ACTIVATIONS[check_one_of("activation", activation, ACTIVATIONS)]
         self._maps = check_integer("maps", maps, least=1)
         self._gain = check_positive("gain", gain)

@@ -15,7 +15,7 @@ def resolve_device(device: str | torch.device) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen: torch.device | None = torch.device(device)
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, ValueError):
         chosen = None
     if chosen is None or chosen.type not in ("cpu", "cuda"):
         raise InputError(f"device must be 'auto', 'cpu' or a CUDA device; got {device!r}.")
