@@ -119,19 +119,21 @@ def test_units_do_not_matter_except_to_the_std_in_the_hole(unit):
 
 
 def test_shapes_that_would_broadcast_are_refused():
-    with pytest.raises(InputError, match=r"one length; got \(601,\), \(601, 1\) and \(601,\)"):
+    with pytest.raises(InputError, match=r"one length; got \(601,\) and \(601, 1\) and \(601,\)"):
         toy_statistics(GRID, made_up()[:, None], np.ones(601), LEVEL)
 
 
 @pytest.mark.parametrize("grid", [GRID[::-1], GRID[5:], GRID[:-5], np.array([])])
 def test_a_grid_that_does_not_rise_over_the_whole_range_is_refused(grid):
-    with pytest.raises(InputError, match="x_grid must rise from -25 or less to 35 or more"):
+    with pytest.raises(InputError, match="x must rise from -25 or less to 35 or more"):
         toy_statistics(grid, np.ones(len(grid)), np.ones(len(grid)), LEVEL)
 
 
 def test_a_grid_with_nothing_inside_is_refused():
     with pytest.raises(InputError, match="must have points inside the data"):
         toy_statistics(np.array([-25.0, 35.0]), np.ones(2), np.ones(2), LEVEL)
+    with pytest.raises(InputError, match="must have points in the hole, from 4 to 7"):
+        toy_statistics(np.array([-25.0, 1.0, 35.0]), np.ones(3), np.ones(3), LEVEL)
 
 
 def test_the_rise_compares_a_hole_with_the_same_method_without_it():

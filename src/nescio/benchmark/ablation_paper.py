@@ -5,7 +5,6 @@ The joint phase is trained once for all variants of one prior, and a mixture is 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,12 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nescio.benchmark.paper import Rows, paper_stack, tested
+from nescio.benchmark.paper import Rows, train_and_test
 from nescio.benchmark.paper_settings import PaperSettings, paper_settings
 from nescio.benchmark.paper_splits import authors_table, paper_trials
 from nescio.datasets.uci import UCIData
 from nescio.densities import Density
-from nescio.networks import Parameters
 from nescio.pseudo_inputs import FarNoise, GaussianNoise, MixtureDescent
 
 __all__ = ["run_paper_variants", "variant_pool", "variant_settings"]
@@ -96,26 +94,13 @@ def run_paper_variants(
     """
     X, y = authors_table(data)
     runs = [run for run in paper_trials(X, kind, max(trials) + 1) if run.trial in trials]
-    joint: dict[tuple[float, ...], tuple[Parameters, float]] = {}
     densities: list[dict[Any, Density]] = [{} for _ in runs]
-    results: dict[tuple[str, int], Rows] = {}
-    for name, variant in variants.items():
-        settings = replace(variant_settings(data.name, kind, variant), most_epochs=most_epochs)
-        stack, tests = paper_stack(X, y, runs, settings)
-        key = (settings.kl_weight, settings.prior_rate, settings.prior_concentration)
-        if key not in joint:
-            began = time.perf_counter()
-            joint[key] = stack.joint_phase(settings), time.perf_counter() - began
-        parameters, seconds = joint[key]
-        if settings.pseudo_weight is not None:
-            began = time.perf_counter()
-            pools = [
-                variant_pool(stack.x[rows], own, settings.batch_size, variant, densities=known)
-                for rows, own, known in zip(stack.train, stack.generators("pool"), densities, strict=True)
-            ]
-            parameters = stack.second_phase(settings, parameters, pools)
-            seconds += time.perf_counter() - began
-        for model, run in enumerate(runs):
-            share = seconds / len(runs)
-            results[name, run.trial] = tested(stack, parameters, model, tests[model], settings, share)
-    return results
+    chosen = {
+        name: replace(variant_settings(data.name, kind, variant), most_epochs=most_epochs)
+        for name, variant in variants.items()
+    }
+
+    def pool(name: str, model: int, x: Tensor, generator: torch.Generator) -> Tensor:
+        return variant_pool(x, generator, chosen[name].batch_size, variants[name], densities=densities[model])
+
+    return train_and_test(X, y, runs, chosen, pool)

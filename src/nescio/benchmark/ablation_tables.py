@@ -10,7 +10,7 @@ from nescio.benchmark.ablations import ABLATION_METRICS, ABLATIONS, Ablation, fi
 from nescio.benchmark.cells import EMPTY, Cell, Group, Results, Table
 from nescio.benchmark.names import DATASETS, REGIONS
 from nescio.benchmark.published_ablations import AblationKey, ablation_notes, published_ablations
-from nescio.benchmark.statistics import Spread, spread
+from nescio.benchmark.statistics import Spread, loss, spread
 
 __all__ = ["ablation_tables"]
 
@@ -124,7 +124,7 @@ def _cell(cells: Mapping[str, Spread], variant: str, metric: str) -> Cell:
     if variant not in cells:
         return EMPTY
     rivals = [name for name in cells if metric not in OF_A_PRIOR or _prior(name) == _prior(variant)]
-    losses = {name: _loss(metric, cells[name].mean) for name in rivals}
+    losses = {name: loss(metric, cells[name].mean, ABLATION_METRICS) for name in rivals}
     known = [value for value in losses.values() if not math.isnan(value)]
     best = len(known) > 1 and losses[variant] == min(known)
     return Cell(cells[variant].mean, cells[variant].standard_error, best=best)
@@ -133,14 +133,6 @@ def _cell(cells: Mapping[str, Spread], variant: str, metric: str) -> Cell:
 def _prior(variant: str) -> tuple[float | None, float | None]:
     settings = find_variant(variant)[1].variants[variant]
     return settings.get("prior_rate"), settings.get("informativity")
-
-
-def _loss(metric: str, value: float) -> float:
-    """The smaller the better; nan where neither way is."""
-    entry = ABLATION_METRICS[metric]
-    if entry.target is not None:
-        return abs(value - entry.target)
-    return -entry.better * value if entry.better else math.nan
 
 
 def _printed(printed: Mapping[AblationKey, float], key: AblationKey) -> Cell:

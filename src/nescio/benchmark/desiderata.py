@@ -102,7 +102,8 @@ def toy_desiderata(
     arrays = [np.asarray(values, dtype=np.float64) for values in (x, std, true_std, *(() if kl is None else (kl,)))]
     grid, std, true_std = arrays[:3]
     if grid.ndim != 1 or any(values.shape != grid.shape for values in arrays):
-        raise InputError(f"x, std, true_std and kl must be (G,) of one length; got {[a.shape for a in arrays]}.")
+        shapes = " and ".join(str(values.shape) for values in arrays)
+        raise InputError(f"x, std, true_std and kl must be (G,) of one length; got {shapes}.")
     if not (len(grid) and np.all(np.diff(grid) > 0) and grid[0] <= OUTSIDE[0][0] and grid[-1] >= OUTSIDE[1][1]):
         raise InputError(f"x must rise from {OUTSIDE[0][0]:g} or less to {OUTSIDE[1][1]:g} or more.")
     inside, outside = within(grid, INSIDE), within(grid, *OUTSIDE)

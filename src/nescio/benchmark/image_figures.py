@@ -58,14 +58,12 @@ def latent_maps(quick: bool) -> Arrays:
     found: Arrays = {"labels": data.test_labels[:SHOWN]}
     for method in FIGURE_MODELS:
         model = fitted(method, "fashion_mnist", 2, quick)
-        axis = np.linspace(-REACH, REACH, SIDE) * model.radius_
-        grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+        axis, grid = _plane(model)
         pixels = int(np.prod(model.image_shape_))
         found[f"axis/{method}"] = axis.astype(np.float32)
         found[f"codes/{method}"] = model.transform(data.test[:SHOWN]).astype(np.float32)
         found[f"variance/{method}"] = (pixels * model.variance_map(grid)).reshape(SIDE, SIDE).astype(np.float32)
-        corner = np.linspace(-1.5, 1.5, 9) * model.radius_
-        lattice = np.stack(np.meshgrid(corner, corner[::-1]), axis=-1).reshape(-1, 2)
+        lattice = _lattice(model, 1.5)
         found[f"lattice/{method}"] = _bytes(_sampled(model, lattice, seed=0))
     return found
 
@@ -96,8 +94,7 @@ def refit_paths(quick: bool) -> Arrays:
     epochs = 2 if quick else 4
     for method in FIGURE_MODELS:
         model = fitted(method, "fashion_mnist", 2, quick)
-        axis = np.linspace(-REACH, REACH, SIDE) * model.radius_
-        grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+        axis, grid = _plane(model)
         found[f"axis/{method}"] = axis.astype(np.float32)
         found[f"variance/{method}"] = model.variance_map(grid).reshape(SIDE, SIDE).astype(np.float32)
         found[f"codes/{method}"] = model.transform(inside).astype(np.float32)
@@ -151,21 +148,31 @@ def entropy_maps(quick: bool) -> Arrays:
         settings: dict[str, Any] = QUICK | {"precision_epochs": 20} if quick else {}
         model = BernoulliVAE(n_latents=2, entropy=entropy, pseudo_weight=ENTROPY_WEIGHT, random_state=0, **settings)
         model.fit(data.train[rows])
-        axis = np.linspace(-REACH, REACH, SIDE) * model.radius_
-        grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+        axis, grid = _plane(model)
         found[f"axis/{name}"] = axis.astype(np.float32)
         found[f"entropy/{name}"] = model.entropy_map(grid).reshape(SIDE, SIDE).astype(np.float32)
         shown = np.isin(data.test_labels, (0, 1, 4))
         found[f"codes/{name}"] = model.transform(data.test[shown][:SHOWN]).astype(np.float32)
         found["labels"] = data.test_labels[shown][:SHOWN]
-        corner = np.linspace(-2.0, 2.0, 9) * model.radius_
-        lattice = np.stack(np.meshgrid(corner, corner[::-1]), axis=-1).reshape(-1, 2)
+        lattice = _lattice(model, 2.0)
         found[f"lattice/{name}"] = _bytes(model.decode(lattice).mean.numpy().reshape(-1, *data.test.shape[1:]))
         away = np.linalg.norm(grid, axis=1) / model.radius_
         flat = found[f"entropy/{name}"].reshape(-1)
         found[f"inside/{name}"] = np.array(model.entropy_map(found[f"codes/{name}"]).mean())
         found[f"outside/{name}"] = np.array(flat[away > 1.5].mean())
     return found
+
+
+def _plane(model: ImageModel) -> tuple[np.ndarray, np.ndarray]:
+    """Places along an axis of the plane of codes, and all points of the plane, ``(SIDE * SIDE, 2)``."""
+    axis = np.linspace(-REACH, REACH, SIDE) * model.radius_
+    return axis, np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+
+
+def _lattice(model: ImageModel, reach: float) -> np.ndarray:
+    """Nine by nine codes out to so many radii of the data, the top row first, ``(81, 2)``."""
+    corner = np.linspace(-reach, reach, 9) * model.radius_
+    return np.stack(np.meshgrid(corner, corner[::-1]), axis=-1).reshape(-1, 2)
 
 
 def _sampled(model: ImageModel, codes: np.ndarray, seed: int) -> np.ndarray:

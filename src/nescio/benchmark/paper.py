@@ -7,7 +7,7 @@ hold information from the test set, and their "log p" is an expected log-likelih
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from nescio.datasets.uci import UCIData
 from nescio.distributions import Gamma, StudentT, expected_log_prob, gamma_kl
 from nescio.networks import MLP, Parameters
 
-__all__ = ["Rows", "box_points", "measure", "paper_stack", "run_paper", "tested"]
+__all__ = ["Rows", "box_points", "measure", "run_paper", "train_and_test"]
 
 Rows = list[tuple[str, str, float]]
 """Region, metric and value."""
@@ -40,13 +40,30 @@ def run_paper(
     share is trained once. ``most_epochs`` cuts every phase short, for a quick look.
     """
     X, y = authors_table(data)
-    runs = paper_trials(X, kind, trials)
-    joint: dict[tuple[float, float], tuple[Parameters, float]] = {}
+    chosen = {name: replace(paper_settings(data.name, kind, name), most_epochs=most_epochs) for name in methods}
+
+    def pool(name: str, model: int, x: Tensor, generator: torch.Generator) -> Tensor:
+        return pseudo_input_pool(x, generator, chosen[name], MOST_BATCHES)
+
+    return train_and_test(X, y, paper_trials(X, kind, trials), chosen, pool)
+
+
+def train_and_test(
+    X: np.ndarray,
+    y: np.ndarray,
+    trials: list[PaperTrial],
+    chosen: Mapping[str, PaperSettings],
+    pool: Callable[[str, int, Tensor, torch.Generator], Tensor],
+) -> dict[tuple[str, int], Rows]:
+    """Train all settings on all trials and test them; a joint phase that some share is trained once.
+
+    ``pool`` makes the pseudo-inputs of the settings of a name, from the number of a trial and its training inputs.
+    """
+    joint: dict[tuple[float, ...], tuple[Parameters, float]] = {}
     results: dict[tuple[str, int], Rows] = {}
-    for method in methods:
-        settings = replace(paper_settings(data.name, kind, method), most_epochs=most_epochs)
-        stack, tests = paper_stack(X, y, runs, settings)
-        key = (settings.kl_weight, settings.prior_rate)
+    for name, settings in chosen.items():
+        stack, tests = paper_stack(X, y, trials, settings)
+        key = (settings.kl_weight, settings.prior_rate, settings.prior_concentration)
         if key not in joint:
             began = time.perf_counter()
             joint[key] = stack.joint_phase(settings), time.perf_counter() - began
@@ -54,14 +71,14 @@ def run_paper(
         if settings.pseudo_weight is not None:
             began = time.perf_counter()
             pools = [
-                pseudo_input_pool(stack.x[rows], own, settings, MOST_BATCHES)
-                for rows, own in zip(stack.train, stack.generators("pool"), strict=True)
+                pool(name, model, stack.x[rows], own)
+                for model, (rows, own) in enumerate(zip(stack.train, stack.generators("pool"), strict=True))
             ]
             parameters = stack.second_phase(settings, parameters, pools)
             seconds += time.perf_counter() - began
-        for model, run in enumerate(runs):
-            share = seconds / len(runs)
-            results[method, run.trial] = tested(stack, parameters, model, tests[model], settings, share)
+        for model, trial in enumerate(trials):
+            share = seconds / len(trials)
+            results[name, trial.trial] = tested(stack, parameters, model, tests[model], settings, share)
     return results
 
 

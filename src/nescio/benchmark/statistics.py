@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from nescio._validation import InputError, check_fraction
-from nescio.benchmark.names import METRICS
+from nescio.benchmark.names import METRICS, Metric
 
 __all__ = [
     "TEST_OVER_TRAIN",
@@ -101,9 +101,9 @@ def paired_difference(
     return Difference(gaps.mean, gaps.mean - reach, gaps.mean + reach, gaps.n)
 
 
-def loss(metric: str, value: float) -> float:
+def loss(metric: str, value: float, metrics: Mapping[str, Metric] = METRICS) -> float:
     """A value as a loss: the smaller the better, whatever the metric; nan where neither way is better."""
-    entry = METRICS[metric]
+    entry = metrics[metric]
     if entry.target is not None:
         return abs(value - entry.target)
     return -entry.better * value if entry.better else math.nan

@@ -11,13 +11,12 @@ from nescio._validation import InputError
 from nescio.benchmark.desiderata import (
     FAR,
     HOLE,
-    INSIDE,
     LARGEST_RMS_LOG,
-    OUTSIDE,
     SMALLEST_RATIO,
     Interval,
     ToyFit,
     between,
+    toy_desiderata,
     within,
 )
 
@@ -71,31 +70,20 @@ class ToySummary:
 
 
 def toy_statistics(
-    x_grid: np.ndarray, std: np.ndarray, true_std: np.ndarray, level: float, hole: Interval | None = None
+    x: np.ndarray, std: np.ndarray, true_std: np.ndarray, level: float, hole: Interval | None = None
 ) -> ToyStatistics:
-    """Measure predictive standard deviations ``std (G,)`` on a grid that reaches from -25 to 35.
+    """Measure predictive standard deviations ``std (G,)`` on a grid ``x (G,)`` that reaches from -25 to 35.
 
     A ``hole`` in the data is left out of ``rms_log``, since no method can know the noise where it has seen none. It is
     not left out of the largest std inside. An infinite std gives an infinite deviation, never a met target.
     """
-    x, std, true_std = (np.asarray(values, dtype=np.float64) for values in (x_grid, std, true_std))
-    if x.ndim != 1 or std.shape != x.shape or true_std.shape != x.shape:
-        raise InputError(
-            f"x_grid, std and true_std must be (G,) of one length; got {x.shape}, {std.shape} and {true_std.shape}."
-        )
-    if not (len(x) and np.all(np.diff(x) > 0) and x[0] <= OUTSIDE[0][0] and x[-1] >= OUTSIDE[1][1]):
-        raise InputError(f"x_grid must rise from {OUTSIDE[0][0]:g} or less to {OUTSIDE[1][1]:g} or more.")
-    inside, outside, far = within(x, INSIDE), within(x, *OUTSIDE), within(x, *FAR)
-    seen = inside if hole is None else inside & ~between(x, hole)
-    if not (np.any(seen) and np.any(between(x, HOLE))):
-        raise InputError("x_grid must have points inside the data, from 0 to 10, and in the hole, from 4 to 7.")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return ToyStatistics(
-            rms_log=float(np.sqrt(np.mean(np.square(np.log(std[seen] / true_std[seen]))))),
-            ratio=float(np.min(std[outside]) / np.max(std[inside])),
-            deviation=float(np.max(np.abs(std[far] / level - 1.0))),
-            hole_std=float(np.mean(std[between(x, HOLE)])),
-        )
+    wishes = toy_desiderata(x, std, true_std, None, hole)
+    x, std = np.asarray(x, dtype=np.float64), np.asarray(std, dtype=np.float64)
+    if not np.any(between(x, HOLE)):
+        raise InputError(f"x must have points in the hole, from {HOLE[0]:g} to {HOLE[1]:g}.")
+    with np.errstate(invalid="ignore"):
+        deviation = float(np.max(np.abs(std[within(x, *FAR)] / level - 1.0)))
+    return ToyStatistics(wishes.rms_log, wishes.ratio, deviation, hole_std=float(np.mean(std[between(x, HOLE)])))
 
 
 def hole_rise(standard: ToyStatistics, shifted: ToyStatistics) -> float:
