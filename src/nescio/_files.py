@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from nescio._validation import InputError
 
-__all__ = ["check_destination", "written_beside"]
+__all__ = ["check_destination", "make_folder", "written_beside"]
 
 
 def check_destination(path: str | os.PathLike[str]) -> Path:
@@ -37,6 +37,16 @@ def check_destination(path: str | os.PathLike[str]) -> Path:
             raise
         raise InputError(f"{os.fspath(path)!r} is not a file name: {error}.") from error
     return target
+
+
+def make_folder(out: Path, page: str) -> None:
+    """Make the folder of the option ``--out`` and see that ``page`` can be written in it, before minutes of work."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"--out '{out}' cannot be a folder: {reason}; choose another place.") from error
+    check_destination(out / page)
 
 
 def _neighbour(target: Path) -> Path:

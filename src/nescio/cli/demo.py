@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nescio._files import check_destination, written_beside
+from nescio._files import make_folder, written_beside
 from nescio._validation import InputError, check_integer
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def demo(
     check_integer("--seed", seed, least=0)
     if max_steps is not None:
         check_integer("--max-steps", max_steps, least=1)
-    _make_folder(out)
+    make_folder(out, PAGE)
 
     began = time.perf_counter()
     fits = _fit_all(seed, max_steps)
@@ -118,16 +118,6 @@ def _fit_all(seed: int, max_steps: int | None) -> list[ToyFit]:
         for fit in tqdm(runs, total=len(tasks), desc="fits", unit="fit", disable=None):
             found[fit.data, fit.method] = fit
     return [found[data, method] for data in DATA for method in METHODS]
-
-
-def _make_folder(out: Path) -> None:
-    """Make the folder and see that it can be written to, before a minute of work."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"--out '{out}' cannot be a folder: {reason}; choose another place.") from error
-    check_destination(out / PAGE)
 
 
 def _report() -> tuple[Any, Any, Any]:

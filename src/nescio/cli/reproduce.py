@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nescio._files import check_destination
+from nescio._files import make_folder
 from nescio._validation import InputError
 
 __all__ = ["reproduce"]
@@ -37,7 +37,7 @@ def reproduce(
     chosen = items.find_items(list(names or []))
     if results is not None and not results.is_dir():
         raise InputError(f"--results '{results}' is not a folder of records.")
-    _make_folder(out)
+    make_folder(out, "index.html")
     workshop = Workshop(results or default_results(), keep or out / "data", quick)
     began = time.perf_counter()
     done = site.build_site(chosen, workshop, out, __version__, lambda text: typer.echo(text, err=True))
@@ -50,12 +50,3 @@ def reproduce(
         typer.echo(f"Not made: {item.label}: {outcome.reason}", err=True)
     if missing:
         raise typer.Exit(FAULT)
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"--out '{out}' cannot be a folder: {reason}; choose another place.") from error
-    check_destination(out / "index.html")
