@@ -25,8 +25,8 @@ def test_with_four_inputs_only_tolerance_length_and_patience_are_set():
 def test_up_to_three_inputs_means_keep_later_weights_and_posteriors_take_small_steps(inputs):
     assert asdict(mean_schedule(BASE, inputs)) == asdict(BASE) | {"tolerance": 0.1}
     found = asdict(precision_schedule(BASE, 4200, inputs))
-    assert found == asdict(BASE) | {"max_steps": 4200, "patience": 600, "learning_rate": pytest.approx(1e-3)}
-    assert precision_schedule(BASE, 420, inputs).learning_rate == 1e-2
+    assert found == asdict(BASE) | {"max_steps": 4200, "patience": 600, "learning_rate": pytest.approx(3e-3 / 4.2)}
+    assert precision_schedule(BASE, 300, inputs).learning_rate == 1e-2
     assert precision_schedule(BASE, 100, inputs).learning_rate == 1e-2
 
 

@@ -15,7 +15,7 @@ FEW_INPUTS = 3  # up to here some hundred rows and 20,000 pseudo-inputs cover th
 TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 WIDE_TOLERANCE = 0.1  # with few inputs: a network hardly overfits, and the noisiest rows decide which check is lowest
 PATIENCE = 0.4  # of the means' steps: on a small table the best posterior is found within a few hundred steps
-PATH = 420  # steps at the full rate in which a posterior finds its place, with few inputs: more steps can be smaller
+PATH = 300  # steps at the full rate in which a posterior finds its place, with few inputs: more steps can be smaller
 CHECKS = 40  # looks at the held-out rows per phase: often enough to stop well, seldom enough to cost little
 
 

@@ -14,7 +14,7 @@ from nescio.networks.mlp import ACTIVATIONS
 __all__ = ["GAIN", "candidates", "check_settings", "make_network"]
 
 GAIN = 3.0  # of the precision networks' first layer, so that the variance can rise within a short distance
-SMALL_GAIN = 1.5  # with few inputs, where rows lie dense and the variance would follow the luck of some of them
+SMALL_GAIN = 1.2  # with few inputs, where rows lie dense and the variance would follow the luck of some of them
 NO_PRIOR_SHAPE = 3.0  # enters nothing but the prior that is not used
 
 
