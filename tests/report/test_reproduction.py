@@ -131,6 +131,23 @@ def test_what_cannot_be_made_is_a_card_with_the_reason_and_the_rest_goes_on(tmp_
         assert (piece.verdict, piece.reason, done) == (CANNOT, words, False)
 
 
+def test_arrays_are_computed_once_and_say_what_made_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("NESCIO_COMMIT", "0123abc")
+    results = tmp_path / "results"
+    workshop = Workshop(results, results / "figures")
+    calls = []
+    make = lambda: calls.append(1) or {"curve": np.arange(3.0)}
+    for _ in range(2):
+        found = workshop.arrays("waves", make)
+        assert list(found) == ["curve"]  # what made them is not among them
+        np.testing.assert_array_equal(found["curve"], np.arange(3.0))
+    assert len(calls) == 1
+    assert workshop.made_by("figures/waves.npz").startswith("made 20")
+    assert " at 0123abc on " in workshop.made_by("figures/waves.npz")
+    np.savez(results / "figures" / "bare.npz", curve=np.arange(3.0))
+    assert workshop.made_by("figures/bare.npz") == workshop.made_by("toy.csv") == ""
+
+
 def test_a_site_has_pages_pictures_numbers_and_sources_and_its_links_hold(made):
     out, outcomes, _ = made
     assert [outcome.made for outcome in outcomes] == [True, True, True, False, True, True]

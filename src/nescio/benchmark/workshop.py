@@ -17,6 +17,7 @@ from nescio._files import written_beside
 from nescio.benchmark.cells import Results, Table, gather
 from nescio.benchmark.desiderata import ToyFit
 from nescio.benchmark.exports import read_values
+from nescio.benchmark.records import provenance
 from nescio.benchmark.tables import all_tables
 from nescio.benchmark.toy_paper import PAPER_METHODS, STEPS, fit_paper_toy
 from nescio.benchmark.toy_runs import DATA, fit_toy, load_curves, save_curves
@@ -24,6 +25,7 @@ from nescio.benchmark.toy_runs import DATA, fit_toy, load_curves, save_curves
 __all__ = ["QUICK_STEPS", "Arrays", "Unavailable", "Workshop", "default_results"]
 
 Arrays = dict[str, np.ndarray]
+PROVENANCE = "provenance"  # commit, versions, hardware and date beside the arrays of a figure
 QUICK_STEPS = 300  # of training, where --quick has to train a regressor
 
 
@@ -145,12 +147,23 @@ class Workshop:
         path = self.keep / f"{name}{'-quick' if self.quick and trained else ''}.npz"
         if not path.is_file():
             packed = io.BytesIO()
-            np.savez_compressed(packed, **make())  # type: ignore[arg-type]
+            made = {PROVENANCE: np.array([*provenance().values()])}
+            np.savez_compressed(packed, **make(), **made)  # type: ignore[arg-type]
             path.parent.mkdir(parents=True, exist_ok=True)
             with written_beside(path) as handle:
                 handle.write(packed.getvalue())
         self.note(path)
         return _load(path)
+
+    def made_by(self, name: str) -> str:
+        """What made a committed file of arrays: its commit, the hardware and the day; nothing where it does not say."""
+        if not name.endswith(".npz"):
+            return ""
+        with np.load(self.results / name, allow_pickle=False) as found:
+            if PROVENANCE not in found.files:
+                return ""
+            commit, _, hardware, date = found[PROVENANCE].tolist()
+        return f"made {date} at {commit} on {hardware}"
 
     def note(self, path: Path) -> None:
         """Name a file that was computed here among what the page is made of."""
@@ -160,4 +173,4 @@ class Workshop:
 
 def _load(path: Path) -> Arrays:
     with np.load(path, allow_pickle=False) as found:
-        return {name: found[name] for name in found.files}
+        return {name: found[name] for name in found.files if name != PROVENANCE}

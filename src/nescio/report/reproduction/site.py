@@ -174,7 +174,8 @@ def _record(workshop: Workshop, name: str, out: Path) -> Mapping[str, str]:
     target = out / "records" / name
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, target)
-    return {"name": f"results/{name}", "link": f"records/{name}", "size": f"{max(1, round(size / 1e3))} kB"}
+    words = ", ".join(filter(None, (f"{max(1, round(size / 1e3))} kB", workshop.made_by(name))))
+    return {"name": f"results/{name}", "link": f"records/{name}", "size": words}
 
 
 def _dotted(item: Item) -> str:
