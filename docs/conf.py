@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+from sphinx.application import Sphinx
 
 import nescio
 
@@ -45,5 +48,16 @@ html_theme_options = {
     "navbar_center": [],
 }
 html_sidebars = {"**": ["globaltoc.html"]}
-# The reproduction of the paper is a site of its own, copied in as it is, and so is the example of a card.
-html_extra_path = [name for name in ("site", "examples") if (Path(__file__).parent / name).is_dir()]
+html_extra_path = ["examples"]
+
+
+def copy_site(app: Sphinx, exception: Exception | None) -> None:
+    """The reproduction of the paper is a site of its own, copied in as it is, where links of the pages expect it."""
+    site = Path(app.confdir) / "site"
+    if exception is None and app.builder.format == "html" and site.is_dir():
+        shutil.copytree(site, Path(app.outdir) / "site", dirs_exist_ok=True)
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("build-finished", copy_site)
