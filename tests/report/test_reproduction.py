@@ -21,7 +21,7 @@ from nescio.benchmark.setting_tables import regression_times_table
 from nescio.benchmark.toy_runs import save_curves
 from nescio.benchmark.toy_tables import counts, desiderata_table
 from nescio.benchmark.workshop import Unavailable, Workshop
-from nescio.report.reproduction import items, regression_pages, site, toy_drawings
+from nescio.report.reproduction import image_drawings, items, regression_pages, site, toy_drawings
 from nescio.report.reproduction.diagrams import regression_model, v3ae_model
 from nescio.report.reproduction.piece import CANNOT, OURS, VERDICTS, Item
 from nescio.report.style import METHOD_COLOURS, METHOD_NAMES, MODEL_COLOURS, figure_svg
@@ -129,6 +129,15 @@ def test_what_cannot_be_made_is_a_card_with_the_reason_and_the_rest_goes_on(tmp_
     for make, words in ((missing, "The moon is not at hand."), (broken, "It failed: ZeroDivisionError: by nought")):
         piece, done = site.make_piece(Item("fig:x", "Figure 0", "x", "toy", "", make), workshop)
         assert (piece.verdict, piece.reason, done) == (CANNOT, words, False)
+
+
+def test_an_axis_of_scores_reaches_as_far_as_the_whiskers_and_leaves_room_for_the_ordinary_ones():
+    plain = np.arange(101.0)
+    assert image_drawings.score_range(plain, plain + 20.0) == (0.0, 120.0)
+    wild = np.concatenate([plain, [1e6]])  # the quartiles of a hundred and two values: 25.25 and 75.75
+    assert image_drawings.score_range(plain, wild) == (0.0, pytest.approx(75.75 + 1.5 * 50.5))
+    assert image_drawings.score_range(plain, 1e4 * plain) == (0.0, 400.0)
+    assert image_drawings.score_range(plain, -1e4 * plain) == (-300.0, 100.0)
 
 
 def test_arrays_are_computed_once_and_say_what_made_them(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from nescio.benchmark.workshop import Arrays
 from nescio.datasets.toy import toy_mean, toy_regression, toy_std, toy_symmetrical, toy_symmetrical_std
 from nescio.distributions import Gamma, gamma_kl
 from nescio.objectives import toy_prior
-from nescio.pseudo_inputs import MixtureDescent, UniformIntervals
+from nescio.pseudo_inputs import MixtureDescent, Rejected, UniformIntervals
 
 __all__ = ["ncp_curves", "placement_curves", "prior_curves", "sketch_points"]
 
@@ -111,7 +111,7 @@ def sketch_points(steps: dict[str, Any]) -> Arrays:
     prediction = model.predict_dist(x[:, None])
     rows = torch.as_tensor((toy.x - model.x_shift_) / model.x_scale_, dtype=torch.float64)
     walk = MixtureDescent(gradient="log_density", normalise=True, tolerance=0.0, n_components=8).fitted(rows)
-    placed = walk(rows, 60, generators(0, "sketch", 1))[0].numpy() * model.x_scale_ + model.x_shift_
+    placed = Rejected(walk)(rows, 60, generators(0, "sketch", 1))[0].numpy() * model.x_scale_ + model.x_shift_
     grid = torch.as_tensor((x[:, None] - model.x_shift_) / model.x_scale_, dtype=torch.float64)
     density: Any = walk.density
     return {

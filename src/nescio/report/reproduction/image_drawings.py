@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from nescio.report.style import INK, MAP, METHOD_COLOURS, METHOD_NAMES, NORMAL, SMALL, dress, label, panels
 
@@ -68,6 +69,19 @@ def path_figure(found: Arrays, methods: Sequence[str]) -> Figure:
     return figure
 
 
+def score_range(inside: np.ndarray, foreign: np.ndarray) -> tuple[float, float]:
+    """Ends of an axis: the whiskers of both box plots, at most three lengths of the ordinary ones beyond those."""
+    (low, high), (lower, upper) = _whiskers(inside), _whiskers(foreign)
+    room = 3.0 * (high - low)
+    return max(min(low, lower), low - room), min(max(high, upper), high + room)
+
+
+def _whiskers(values: np.ndarray) -> tuple[float, float]:
+    lower, upper = np.quantile(values, [0.25, 0.75])
+    reach = 1.5 * (upper - lower)
+    return float(max(values.min(), lower - reach)), float(min(values.max(), upper + reach))
+
+
 def score_densities(
     found: Arrays, methods: Sequence[str], aurocs: Mapping[tuple[str, str], float], outside: str
 ) -> Figure:
@@ -77,8 +91,7 @@ def score_densities(
         for column, method in enumerate(methods):
             axes = grid[row][column]
             inside, foreign = (found[f"{rule}/{method}/{where}"] for where in ("inside", "outside"))
-            both = np.concatenate([inside, foreign])
-            low, high = np.quantile(both, [0.01, 0.99])
+            low, high = score_range(inside, foreign)
             edges = np.linspace(low, high, 41).tolist()
             for values, colour, name in ((inside, INSIDE, "FashionMNIST"), (foreign, OUTSIDE, outside)):
                 axes.hist(
@@ -86,6 +99,7 @@ def score_densities(
                 )
             dress(axes, f"{METHOD_NAMES[method]}: AUROC {aurocs[rule, method]:.3f}")
             axes.set_yticks([])
+            axes.xaxis.set_major_locator(MaxNLocator(5))
             axes.spines["left"].set_visible(False)
             axes.set_xlabel(words if column == 0 else "", fontsize=SMALL, color=INK, loc="left")
     handles, names = grid[0][0].get_legend_handles_labels()

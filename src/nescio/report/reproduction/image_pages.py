@@ -164,7 +164,7 @@ def detection(outside: str, instead: str = "") -> Callable[[Workshop], Piece]:
             ),
             (Drawn("scores", image_drawings.score_densities(found, MODELS, aurocs, NAMES.get(outside, outside)),
                    "Blue: test images of FashionMNIST; orange: foreign ones. Apart is good. The second row knows which "
-                   "images are foreign, the others do not.",
+                   "images are foreign, the others do not. Scores beyond an axis are in its outermost bars.",
                    "Histograms of four scores for ordinary and foreign images, for two models."),),
             tables=tables,
         )  # fmt: skip
