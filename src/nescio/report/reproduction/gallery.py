@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nescio.benchmark import gallery_runs
@@ -66,6 +67,7 @@ def _data(found: Arrays) -> Figure:
     for axes, title in zip(grid[0], ("data", "density"), strict=True):
         dress(axes, title)
         _square(axes, axis)
+        _name(axes)
     return figure
 
 
@@ -85,6 +87,7 @@ def _rows(found: Mapping[str, Arrays]) -> Figure:
         for axes, title in zip((left, middle, right), (name, "knowledge", "std"), strict=True):
             dress(axes, title)
             _square(axes, axis)
+        _name(left)
         _bar(figure, known, middle, "nats")
         _bar(figure, spread, right, "of the level")
     return figure
@@ -94,6 +97,11 @@ def _bar(figure: Figure, shown: object, axes: object, words: str) -> None:
     bar = figure.colorbar(shown, ax=axes, shrink=0.8, pad=0.02)  # type: ignore[arg-type]
     bar.set_label(words, fontsize=SMALL - 1, color=INK)
     bar.ax.tick_params(labelsize=SMALL - 1.5)
+
+
+def _name(axes: Axes) -> None:
+    axes.set_xlabel("input 1", fontsize=SMALL, color=INK)
+    axes.set_ylabel("input 2", fontsize=SMALL, color=INK)
 
 
 def _square(axes: object, axis: np.ndarray) -> None:
@@ -113,6 +121,7 @@ def descent(workshop: Workshop) -> Piece:
     for place in range(path.shape[1]):
         axes.plot(*path[:, place].T, "-", color=ORANGE, linewidth=0.8, alpha=0.7)
     axes.plot(*path[-1].T, ".", color=ORANGE, markersize=5)
+    _name(axes)
     _square(axes, np.array([-6.0, 6.0]))
     played = json.dumps(
         {
