@@ -72,7 +72,7 @@ def _data(found: Arrays) -> Figure:
 
 
 def _rows(found: Mapping[str, Arrays]) -> Figure:
-    figure, grid = panels(len(found), 3, 2.05, share=False, width=6.6)
+    figure, grid = panels(len(found), 3, 2.05, share=False, width=7.0)
     for row, (name, each) in enumerate(found.items()):
         axis, level = each["axis"], float(each["level"])
         left, middle, right = grid[row]
