@@ -287,7 +287,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
             torch.as_tensor(growth, dtype=torch.float32),
             level,
             concentration,
-            torch.ones(level.shape[-1]),  # between the rows a guess is no farther off than the mean of the targets
+            # Between rows that surround it a guess is no farther off than the mean of the targets; among many inputs
+            # hardly a point is surrounded.
+            torch.ones(level.shape[-1]) if x.shape[1] <= FEW_INPUTS else None,
         )
 
 
