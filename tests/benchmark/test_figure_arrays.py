@@ -54,8 +54,11 @@ def test_placements_are_compared_on_one_network_each_and_the_sketch_has_points_o
     assert found["std/no"].shape == found["std/close"].shape == found["std/far"].shape == found["x"].shape
     assert found["intervals/close"].tolist() == [[-3.0, 0.5], [10.2, 13.0]]
     sketch = toy_figures.sketch_points(QUICK)
-    off = (sketch["pseudo_inputs"] < sketch["x_data"].min()) | (sketch["pseudo_inputs"] > sketch["x_data"].max())
-    assert 0.2 < off.mean() < 1.0
+    left = sketch["pseudo_inputs"] < sketch["x_data"].min()
+    right = sketch["pseudo_inputs"] > sketch["x_data"].max()
+    assert left.any()
+    assert right.any()
+    assert (left | right).all()
     assert np.trapezoid(sketch["density"], sketch["x"]) == pytest.approx(1.0, abs=0.05)
 
 
