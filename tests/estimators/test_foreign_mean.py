@@ -74,6 +74,22 @@ def test_an_overfitted_mean_does_not_look_certain():
     assert np.median(model.predict(X, return_std=True)[1]) > 2.0
 
 
+@pytest.mark.parametrize(("rows", "folds"), [(9_999, 20), (10_000, 10)])
+def test_on_small_tables_the_mean_of_a_fold_has_seen_almost_all_rows(rows, folds):
+    seen: list[int] = []
+
+    class Counting(LinearRegression):
+        def fit(self, X, y):
+            seen.append(len(X))
+            return super().fit(X, y)
+
+    X = np.linspace(0.0, 1.0, rows)[:, None]
+    settings = {name: value for name, value in VV.items() if name != "n_folds"}
+    VariationalVarianceRegressor(mean=Counting(), **settings).fit(X, np.cos(X[:, 0]))
+    assert sorted(seen)[-1] == rows
+    assert sorted(seen)[:-1] == pytest.approx([rows * (1 - 1 / folds)] * folds, abs=1.0)
+
+
 def test_twins_of_a_row_are_held_out_with_it():
     rng = np.random.default_rng(0)
     X, y = np.repeat(rng.normal(size=(60, 2)), 2, axis=0), np.repeat(3.0 * rng.normal(size=60), 2)

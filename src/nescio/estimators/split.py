@@ -286,8 +286,10 @@ class SplitTrainingRegressor(PrecisionRegressor):
     def _folds(self, n_rows: int) -> int:
         if self.n_folds != "auto":
             return int(min(self.n_folds, n_rows))
-        # A mean that is given sees all rows in the end, and errs less than those of the folds: of more folds, by less.
-        return 20 if n_rows < VERY_FEW_ROWS else 10 if n_rows < FEW_ROWS or self.mean is not None else 5
+        if self.mean is not None:
+            # It sees all rows in the end, and errs less than those of the folds: of more folds, by less.
+            return 20 if n_rows < MANY_ROWS else 10
+        return 20 if n_rows < VERY_FEW_ROWS else 10 if n_rows < FEW_ROWS else 5
 
     def _members(self, n_rows: int) -> int:
         if self.n_members != "auto":

@@ -51,7 +51,8 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         below 10,000 rows, where one network is partly a matter of luck, else 1.
     n_folds
         Into how many folds the rows are dealt, twice; each fold has a network that did not see it. The mean is the
-        average of these networks. ``"auto"``: 20 below 500 rows, 10 below 2,000 or with a ``mean`` of yours, else 5.
+        average of these networks. ``"auto"``: 20 below 500 rows, 10 below 2,000, else 5; with a ``mean`` of yours 20
+        below 10,000 rows, else 10.
     max_steps
         Steps of the mean's phase; the pilot takes half as many.
     precision_steps
