@@ -26,7 +26,9 @@ def place_anchor(x: Tensor, points: Tensor, seed: int) -> Anchor:
     anchor = Anchor(_centres(x, seed), 0.0, 1.0)
     reach = anchor.distance(points.flatten(0, 1)[:REACH])
     start = max(float(reach.quantile(0.95)), 1e-6)
-    usual = anchor.distance_to_others(x[:MOST_REFERENCE_ROWS])
+    # Drawn, since a table may be sorted.
+    drawn = np.random.default_rng(child_seed(seed, "spacing")).permutation(len(x))[:MOST_REFERENCE_ROWS]
+    usual = anchor.distance_to_others(x[drawn])
     spacing = float(usual[usual > 0].median()) if bool((usual > 0).any()) else 1.0
     return Anchor(anchor.centres, start, 2.0 * start, spacing)
 
