@@ -16,6 +16,7 @@ import torch
 import nescio
 from nescio import DeepEnsembleRegressor, DissipativeRegressor, MeanVarianceRegressor, VariationalVarianceRegressor
 from nescio._validation import InputError
+from nescio.calibration import Conformal
 from nescio.estimators.state import from_state, to_state
 
 QUICK: dict[str, Any] = {"max_steps": 20, "n_folds": 2, "n_blocks": 2, "n_pseudo_inputs": 500, "random_state": 0}
@@ -116,6 +117,22 @@ def test_an_unseen_level_is_outside_even_where_rows_are_few():
     rows = frame[["größe", "colour"]].head(2).assign(colour=["mauve", "red"])
     with pytest.warns(UserWarning, match="too few to call a row outside"):
         assert model.verdict(rows)[0] == "outside"
+
+
+@pytest.mark.filterwarnings("ignore:.*are too few to call a row outside:UserWarning")
+@pytest.mark.parametrize("rows", [150, 15])  # too few for "outside" by distance, and for any word
+def test_the_interval_of_what_was_never_seen_is_that_of_its_verdict(rows):
+    frame = messy(rows)[["größe", "colour", "y"]]
+    model = DissipativeRegressor(**QUICK, n_members=1).fit(frame[["größe", "colour"]], frame["y"])
+    wide = np.full((99, 1), 1e-4)
+    model.conformal_ = Conformal(wide, wide)  # inside and at the edge, the tail to leave out is 1e-4 at any level
+    new = pd.DataFrame({"größe": [50.0, 50.0, np.nan], "colour": ["red", "mauve", "red"]})
+    assert model.verdict(new)[1:].tolist() == ["outside", "outside"]
+    assert model.interval_kind(new).tolist() == ["inside", "outside level", "outside level"]
+    for level in (0.5, 0.9):
+        for end, own in zip(model.predict_interval(new, level), model.predict_dist(new).interval(level), strict=True):
+            np.testing.assert_allclose(end[1:], own[1:], rtol=1e-9)
+            assert abs(end[0] - model.predict(new)[0]) > 1.5 * abs(own[0] - model.predict(new)[0])
 
 
 def test_the_mean_fades_for_strange_rows_where_it_fades_at_all():

@@ -223,7 +223,7 @@ class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
         prediction = self._distribution(rows)
         if self.conformal_ is None:
             return prediction.interval(level)
-        return calibrated_interval(prediction, self.conformal_, self.support_, self._p_values(rows), level)
+        return calibrated_interval(prediction, self.conformal_, self._words(rows), level)
 
     def interval_kind(self, X: Any, level: float = 0.9) -> np.ndarray:
         """What the interval of each row rests on.
@@ -233,4 +233,4 @@ class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
         ``"fitted"``: on the distribution alone, where there is no calibration or too little for it.
         """
         check_fraction("level", level)
-        return interval_kinds(self.conformal_, self.support_, self._p_values(self._read(X)), level)
+        return interval_kinds(self.conformal_, self._words(self._read(X)), level)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import torch
 
-from nescio.calibration import EDGE, INSIDE, OUTSIDE, Conformal, Support
+from nescio.calibration import EDGE, INSIDE, OUTSIDE, Conformal
 from nescio.estimators.prediction import Prediction
 
 __all__ = ["EDGE_RATE", "OUTSIDE_RATE", "calibrated_interval", "interval_kinds"]
@@ -17,9 +17,9 @@ FITTED, BEYOND = "fitted", "outside level"
 
 
 def calibrated_interval(
-    prediction: Prediction, conformal: Conformal, support: Support, p: np.ndarray, level: float
+    prediction: Prediction, conformal: Conformal, words: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends for rows with the p-values ``p (N,)``; a warning where there are too few rows for a level.
+    """Lower and upper ends for rows with the verdicts ``words (N,)``; a warning where a level has too few rows.
 
     The interval is then the distribution's own or as wide as the widest that was needed, whichever is wider.
     """
@@ -30,14 +30,12 @@ def calibrated_interval(
             UserWarning,
             stacklevel=3,
         )
-    words = support.verdict(p, EDGE_RATE, OUTSIDE_RATE)
     return prediction.between(0.5 * torch.as_tensor(conformal.tails(words, level)))
 
 
-def interval_kinds(conformal: Conformal | None, support: Support, p: np.ndarray, level: float) -> np.ndarray:
-    """What the interval of each row rests on, ``(N,)``."""
+def interval_kinds(conformal: Conformal | None, words: np.ndarray, level: float) -> np.ndarray:
+    """What the intervals of rows with the verdicts ``words (N,)`` rest on, ``(N,)``."""
     if conformal is None:
-        return np.full(len(p), FITTED)
+        return np.full(len(words), FITTED)
     inside, edge = (INSIDE, EDGE) if conformal.enough(INSIDE, level) else (FITTED, FITTED)
-    words = support.verdict(p, EDGE_RATE, OUTSIDE_RATE)
     return np.where(words == OUTSIDE, BEYOND, np.where(words == EDGE, edge, inside))

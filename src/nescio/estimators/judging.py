@@ -73,9 +73,15 @@ class RowJudge:
         are called ``"edge"``, or ``"unknown"`` where even that cannot be told.
         """
         _check_rates(edge, outside)
-        return self._words(self._read(X), edge, outside)
+        rows = self._read(X)
+        self._warn_of_few(outside)
+        return self._words(rows, edge, outside)
 
-    def _words(self, rows: Rows, edge: float, outside: float) -> np.ndarray:
+    def _words(self, rows: Rows, edge: float = EDGE_RATE, outside: float = OUTSIDE_RATE) -> np.ndarray:
+        words = self.support_.verdict(self._p_values(rows), edge, outside)
+        return words if rows.strange is None else np.where(rows.strange, OUTSIDE, words)
+
+    def _warn_of_few(self, outside: float) -> None:
         if not self.support_.can_tell(outside):
             warnings.warn(
                 f"{len(self.support_.scores)} distinct training rows are too few to call a row outside at 1 false "
@@ -83,8 +89,6 @@ class RowJudge:
                 UserWarning,
                 stacklevel=3,
             )
-        words = self.support_.verdict(self._p_values(rows), edge, outside)
-        return words if rows.strange is None else np.where(rows.strange, OUTSIDE, words)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """How much each row looks like the data: larger is more alike (minus the log of the distance)."""
@@ -99,6 +103,7 @@ class RowJudge:
         """
         _check_rates(edge, outside)
         rows = self._read(X)
+        self._warn_of_few(outside)
         return self._explanations(rows, self._words(rows, edge, outside))
 
     def _explanations(self, rows: Rows, words: np.ndarray) -> list[Explanation]:
