@@ -18,6 +18,19 @@ def table(seed: int, rows: int = 80) -> tuple[np.ndarray, np.ndarray]:
     return X, 3.0 + np.sin(X[:, 0]) + 0.2 * rng.normal(size=rows)
 
 
+@pytest.fixture
+def trained(monkeypatch) -> list[int]:
+    """How many posteriors each call has trained."""
+    calls: list[int] = []
+
+    def counted(*arguments, **named):
+        calls.append(len(named["streams"]))
+        return precision.fit_precision(*arguments, **named)
+
+    monkeypatch.setattr(split, "fit_precision", counted)
+    return calls
+
+
 def test_a_family_learns_what_each_method_learns_alone():
     X, y = table(0)
     models = [
@@ -29,6 +42,14 @@ def test_a_family_learns_what_each_method_learns_alone():
         expected, found = alone.fit(X, y).predict(X, return_std=True), shared.predict(X, return_std=True)
         np.testing.assert_allclose(found, expected, rtol=2e-3)
         np.testing.assert_array_equal(shared.support(X), alone.support(X))
+
+
+def test_members_so_many_that_the_folds_are_dealt_again_share_no_posterior_with_fewer():
+    X, y = table(7)
+    settings = {"max_steps": 10, "random_state": 3, "n_pseudo_inputs": 100, "n_folds": 2}
+    models = [DissipativeRegressor(**settings, n_members=count) for count in (5, 1)]  # residuals of three deals, of two
+    for alone, shared in zip(models, fit_family(models, X, y), strict=True):
+        np.testing.assert_allclose(shared.predict_dist(X).std, alone.fit(X, y).predict_dist(X).std, rtol=2e-3)
 
 
 def test_a_family_trains_its_means_once(monkeypatch):
@@ -49,14 +70,13 @@ def test_a_family_trains_its_means_once(monkeypatch):
     assert calls == [(4, 2)]
 
 
-def test_a_member_of_an_ensemble_is_not_trained_again_alone(monkeypatch):
-    calls = []
+def test_five_members_asked_for_are_those_of_the_default(trained):
+    settings = {"max_steps": 5, "random_state": 0, "n_pseudo_inputs": 50}
+    fit_family([DissipativeRegressor(**settings), DissipativeRegressor(**settings, n_members=5)], *table(3))
+    assert trained == [5]
 
-    def counted(*arguments, **named):
-        calls.append(len(named["streams"]))
-        return precision.fit_precision(*arguments, **named)
 
-    monkeypatch.setattr(split, "fit_precision", counted)
+def test_a_member_of_an_ensemble_is_not_trained_again_alone(trained):
     X, y = table(2)
     settings = {"max_steps": 10, "random_state": 0, "n_pseudo_inputs": 100}
     models = [
@@ -65,7 +85,7 @@ def test_a_member_of_an_ensemble_is_not_trained_again_alone(monkeypatch):
         DissipativeRegressor(**settings, n_members=1, anchor=False),
     ]
     single, several, other = fit_family(models, X, y)
-    assert calls == [3, 1]
+    assert trained == [3, 1]
     assert [model.n_members for model in (single, several, other)] == [1, 3, 1]
     for name, value in single.core_.precision_parameters.items():
         torch.testing.assert_close(value, several.core_.precision_parameters[name][:1], rtol=0, atol=0)

@@ -39,7 +39,11 @@ MANY_ROWS = 10_000  # from here on one posterior is learned well, and the time o
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
 PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
 REPEATS = 2  # two networks that did not see a row are closer to the bag than one
-LOOSE = ("calibrate", "n_members", "random_state", "verbose")
+OF_MEANS = (
+    *("prefit", "mean_hidden", "mean_activation", "n_folds", "max_steps"),
+    *("batch_size", "learning_rate", "validation_fraction", "device"),
+)
+LOOSE = ("calibrate", "mean", "mean_network", "n_members", "random_state", "verbose")
 SMALLEST_VARIANCE = 1e-8  # of a standardised residual: a mean that is right to four digits more needs no error bar
 
 
@@ -184,7 +188,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
                 for member in range(members)
             ]
             trained = problem.most(
-                ("precision", *self._second_phase()),
+                ("precision", *self._second_phase(len(x))),
                 members,
                 lambda: fit_precision(
                     inputs,
@@ -258,30 +262,19 @@ class SplitTrainingRegressor(PrecisionRegressor):
         )
 
     def _first_phase(self, n_rows: int) -> tuple[Any, ...]:
-        """All settings that the means depend on."""
-        return (
-            None if self.mean is None else id(self.mean),
-            self._repeats(n_rows),
-            tuple(self.mean_hidden),
-            self.mean_activation,
-            self.mean_network,
-            self.n_folds,
-            int(self.max_steps),
-            int(self.batch_size),
-            float(self.learning_rate),
-            float(self.validation_fraction),
-            str(self.device),
-        )
+        """All that the means depend on."""
+        settings = (f"{name}={getattr(self, name)!r}" for name in OF_MEANS)
+        return id(self.mean), id(self.mean_network), self._repeats(n_rows), *settings
 
     def _precision_length(self) -> float:
         """Most steps of the posterior, in units of ``max_steps``."""
         return PRECISION_STEPS * self._length() if self.precision_steps == "auto" else float(self.precision_steps)
 
-    def _second_phase(self) -> tuple[str, ...]:
-        """All settings that a member's posterior depends on; how many others there are is none of them."""
-        settings = self.get_params(deep=False)
-        settings["mean"] = None if self.mean is None else id(self.mean)
-        return type(self).__name__, *(f"{name}={settings[name]!r}" for name in sorted(settings) if name not in LOOSE)
+    def _second_phase(self, n_rows: int) -> tuple[Any, ...]:
+        """All that a member's posterior depends on; how many others there are, where their folds are dealt again."""
+        own = self.get_params(deep=False)
+        names = [name for name in sorted(own) if name not in (*LOOSE, *OF_MEANS)]
+        return type(self).__name__, *self._first_phase(n_rows), *(f"{name}={own[name]!r}" for name in names)
 
     def _folds(self, n_rows: int) -> int:
         if self.n_folds != "auto":
