@@ -14,6 +14,7 @@ import pytest
 from browser import needs_chromium, visit
 from nescio import DissipativeRegressor, MeanVarianceRegressor
 from nescio._validation import InputError
+from nescio.calibration import Conformal
 from nescio.report import card, card_page
 from nescio.report.card_curves import curve_figure
 from nescio.report.card_probe import column_curve, column_importance, ignorance_map, judge, seen_share
@@ -319,3 +320,20 @@ def test_judged_answers_are_those_of_the_model_in_chunks_as_in_one(hostile, monk
         assert found.pit == pytest.approx(dist.cdf(y), abs=1e-6)
         assert found.intervals[0.9][0] == pytest.approx(model.predict_interval(X)[0], rel=1e-6)
     assert (whole.verdict == parts.verdict).all()
+    assert whole.calibrated is None
+
+
+def test_the_card_knows_how_many_rows_each_interval_was_calibrated_on(monkeypatch):
+    X, y = rows(500)
+    model = regressor(calibrate="conformal", n_members=2).fit(X[:400], y[:400])
+    scores = model.conformal_
+    assert 20 < len(scores.inside) < 350  # of 400
+    model.conformal_ = Conformal(scores.inside, np.linspace(0.1, 0.9, 11)[:, None])  # enough for 90 %, not for 95 %
+    table = X[400:].copy()
+    table[0] = 1e4
+    monkeypatch.setattr("nescio.report.card_probe.TOGETHER", 30)
+    found = judge(model, UserTable(table), y[400:, None], ["t"], *RATES)[0]
+    assert {"inside", "edge", "outside"} == set(found.verdict)
+    for level, edge in ((0.5, 11), (0.9, 11), (0.95, len(scores.inside))):
+        known = {"inside": len(scores.inside), "edge": edge, "outside": 0}
+        assert found.calibrated[level].tolist() == [known[word] for word in found.verdict]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -150,11 +152,47 @@ def test_ranking_tells_a_std_that_follows_the_errors_from_one_that_does_not():
     assert not ranking(constant).tells
 
 
+def calibrated_on(rows, known):
+    return Judged(**{**rows.__dict__, "calibrated": {level: np.asarray(known) for level in LEVELS}})
+
+
+def at_nine_tenths(rows, group="all"):
+    return next(line for line in coverage(rows) if (line.group, line.level) == (group, 0.9))
+
+
 def test_calibrated_intervals_are_allowed_the_chance_of_their_calibration():
     plain = judged(200)
-    small, large = (Judged(**{**plain.__dict__, "calibrated": rows}) for rows in (50, 10**9))
-    at = lambda rows: next(line for line in coverage(rows) if line.level == 0.9)
-    law = stats.betabinom(200, 0.9 * 51, 0.1 * 51)
-    assert law.cdf(at(small).most) - law.cdf(at(small).fewest - 1) >= 0.99
-    assert at(small).fewest < at(plain).fewest
-    assert (at(large).fewest, at(large).most) == (at(plain).fewest, at(plain).most)
+    small, large = (calibrated_on(plain, np.full(200, known)) for known in (50, 10**9))
+    law = stats.betabinom(200, 46, 5)  # the 46th of 51 ranks is the first that is 90 % of them
+    found = at_nine_tenths(small)
+    assert law.cdf(found.most) - law.cdf(found.fewest - 1) >= 0.99
+    assert found.fewest < at_nine_tenths(plain).fewest
+    for end in ("fewest", "most"):
+        assert getattr(at_nine_tenths(large), end) == getattr(at_nine_tenths(plain), end)
+
+
+def test_the_band_is_that_of_the_rows_that_each_verdict_was_calibrated_on():
+    """Scores to calibrate on and scores of fresh rows, drawn many times over: their counts keep the band."""
+    groups = {"inside": (150, 80), "edge": (70, 12), "outside": (30, 0)}  # rows judged, rows calibrated on
+    words = np.concatenate([np.full(rows, word) for word, (rows, _) in groups.items()])
+    lines = calibrated_on(judged(250, words=words), np.repeat([80, 12, 0], [150, 70, 30]))
+    rng, draws = np.random.default_rng(4), 20_000
+    counts = {}
+    for word, (rows, known) in groups.items():
+        chance = 0.9
+        if known:
+            chance = np.sort(rng.random((draws, known)), axis=1)[:, math.ceil(0.9 * (known + 1)) - 1]
+        counts[word] = rng.binomial(rows, chance, size=draws)
+    counts["all"] = sum(counts.values())
+    slack = 5.0 * np.sqrt(0.005 / draws)
+    for word, drawn in counts.items():
+        line = at_nine_tenths(lines, word)
+        assert max(np.mean(drawn < line.fewest), np.mean(drawn > line.most)) < 0.005 + slack, word
+        assert np.mean(drawn <= line.fewest) > 0.005 - slack  # and no wider than it need be
+    one_law = at_nine_tenths(calibrated_on(judged(250), np.full(250, 1_000)))  # the wrong twin: all training rows
+    assert np.mean((counts["all"] < one_law.fewest) | (counts["all"] > one_law.most)) > 0.02
+
+
+def test_two_thousand_rows_after_a_calibration_on_950():
+    line = at_nine_tenths(calibrated_on(judged(2_000), np.full(2_000, 950)))
+    assert (line.fewest, line.most) == tuple(stats.betabinom(2_000, 856, 95).ppf([0.005, 0.995])) == (1736, 1857)

@@ -82,9 +82,11 @@ def verdicts(model: Any, X: Any, edge: float, outside: float) -> np.ndarray:
 def judge(model: Any, table: UserTable, y: np.ndarray, names: list[str], edge: float, outside: float) -> list[Judged]:
     """Ask for the whole distribution of each row, and set it beside ``y (N, P)``: one record per target."""
     parts: list[list[np.ndarray]] = []
+    known: dict[float, list[np.ndarray]] = {level: [] for level in LEVELS}
     for start in range(0, table.rows, TOGETHER):
         rows = np.arange(start, min(start + TOGETHER, table.rows))
-        X = table.take(rows).X
+        X = model._read(table.take(rows).X)
+        X = X._replace(p=model._p_values(X))  # of all answers the slowest, and all intervals ask for it
         dist = model.predict_dist(X)
         came = y[rows, 0] if model.single_target_ else y[rows]
         answers = [dist.mean, dist.std, dist.cdf(came), dist.log_prob(came)]
@@ -92,6 +94,7 @@ def judge(model: Any, table: UserTable, y: np.ndarray, names: list[str], edge: f
             warnings.simplefilter("ignore", UserWarning)  # too few rows to calibrate: the counts will show it
             for level in LEVELS:
                 answers += model.predict_interval(X, level=level)
+                known[level].append(_calibrated(model, X, level))
         parts.append([np.asarray(answer).reshape(len(rows), -1) for answer in answers])
     mean, std, pit, log_prob, *ends = (np.concatenate(answer) for answer in zip(*parts, strict=True))
     words = verdicts(model, table.X, edge, outside)
@@ -107,10 +110,19 @@ def judge(model: Any, table: UserTable, y: np.ndarray, names: list[str], edge: f
             {level: (ends[2 * n][:, p], ends[2 * n + 1][:, p]) for n, level in enumerate(LEVELS)},
             float(model.y_shift_[p]),
             float(model.y_scale_[p]),
-            None if model.conformal_ is None else model.n_rows_,
+            None if model.conformal_ is None else {level: np.concatenate(found) for level, found in known.items()},
         )
         for p, name in enumerate(names)
     ]
+
+
+def _calibrated(model: Any, X: Any, level: float) -> np.ndarray:
+    """How many rows the interval of each row was calibrated on, ``(N,)``; 0 where it is the distribution's own."""
+    kinds, scores = model.interval_kind(X, level=level), model.conformal_
+    if scores is None:
+        return np.zeros(len(kinds), dtype=int)
+    edge = len(scores.edge if scores.enough("edge", level) else scores.inside)  # with too few there, as inside or wider
+    return np.select([kinds == "inside", kinds == "edge"], [len(scores.inside), edge], 0)
 
 
 def learned_values(model: Any, table: UserTable, column: int) -> np.ndarray:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import signal, stats
 
 __all__ = [
     "LEVELS",
@@ -50,8 +51,8 @@ class Judged:
     intervals: Mapping[float, tuple[np.ndarray, np.ndarray]]
     guess: float
     spread: float
-    calibrated: int | None = None
-    """Rows that the intervals were calibrated on; None where they were not."""
+    calibrated: Mapping[float, np.ndarray] | None = None
+    """At each level, the rows that each interval was calibrated on, ``(N,)``, 0 where on none; None where none was."""
 
     @property
     def error(self) -> np.ndarray:
@@ -178,7 +179,8 @@ def coverage(judged: Judged) -> list[Coverage]:
         for level in LEVELS:
             lower, upper = judged.intervals[level]
             hits = int(((lower <= judged.y) & (judged.y <= upper))[chosen].sum())
-            lines.append(Coverage(group, level, rows, hits, *_counts(rows, level, judged.calibrated)))
+            known = None if judged.calibrated is None else judged.calibrated[level][chosen]
+            lines.append(Coverage(group, level, rows, hits, *_counts(rows, level, known)))
     return lines
 
 
@@ -225,14 +227,17 @@ def ranking(judged: Judged) -> Ranking:
     return Ranking(sure, unsure, float(result.statistic), float(result.pvalue))
 
 
-def _counts(rows: int, level: float, calibrated: int | None = None) -> tuple[int, int]:
+def _counts(rows: int, level: float, calibrated: np.ndarray | None = None) -> tuple[int, int]:
     """The fewest and most of ``rows`` that a chance of ``level`` gives, 99 % of the time.
 
-    Intervals that were calibrated on n rows cover with a probability that varies with those rows: it is Beta
-    distributed with parameters level (n + 1) and (1 - level) (n + 1), and the count beta-binomial.
+    Intervals that were calibrated on n rows, ``calibrated (N,)``, cover with a probability that varies with those rows:
+    it is Beta distributed with parameters k and n + 1 - k, k = ceil(level (n + 1)), and the count beta-binomial. Groups
+    of rows that were calibrated apart add up.
     """
-    tail = 0.5 * (1.0 - BAND)
-    law = stats.binom(rows, level)
-    if calibrated is not None:
-        law = stats.betabinom(rows, level * (calibrated + 1), (1.0 - level) * (calibrated + 1))
-    return int(law.ppf(tail)), int(law.ppf(1.0 - tail))
+    chances = np.ones(1)
+    for known, count in zip(*np.unique_counts(np.zeros(rows) if calibrated is None else calibrated), strict=True):
+        rank = math.ceil(level * (known + 1) - 1e-9)
+        law = stats.betabinom(count, rank, known + 1 - rank) if rank <= known else stats.binom(count, level)
+        chances = signal.fftconvolve(chances, law.pmf(np.arange(count + 1)))
+    fewest, most = np.searchsorted(np.cumsum(chances), [0.5 * (1.0 - BAND), 0.5 * (1.0 + BAND)])
+    return int(fewest), int(most)
