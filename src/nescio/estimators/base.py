@@ -25,7 +25,6 @@ from nescio.estimators.arrays import (
     encode_training,
     weighted_scaler,
 )
-from nescio.estimators.core import CoreModel
 from nescio.estimators.foreign import ForeignMean
 from nescio.estimators.intervals import calibrated_interval, interval_kinds
 from nescio.estimators.judging import RowJudge
@@ -169,7 +168,7 @@ class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
 
     def _for_core(self, rows: Rows) -> tuple[torch.Tensor | None, ...]:
         """The standardised rows and, where a core can use it, which count as outside and their level there."""
-        if not isinstance(self.core_, CoreModel):
+        if not getattr(self.core_, "takes_outside", False):
             return (rows.x,)
         strange = None if rows.strange is None else torch.as_tensor(rows.strange)
         level = None if self.level_ is None else torch.as_tensor(self.level_(rows.encoded), dtype=torch.float32)

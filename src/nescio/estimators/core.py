@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -111,6 +111,9 @@ class Elsewhere:
 @dataclass(frozen=True)
 class CoreModel:
     """M members, each a mean and a posterior over the precision, with the anchor around them."""
+
+    takes_outside: ClassVar[bool] = True
+    """Whether it takes which rows count as outside, and their level there, besides the rows."""
 
     mean: Mean
     precision_network: Network

@@ -22,17 +22,22 @@ __all__ = ["DeepEnsembleRegressor", "EnsembleCore"]
 
 @dataclass(frozen=True)
 class EnsembleCore:
-    """Cores whose members are all mixed evenly."""
+    """Cores whose members are all mixed evenly; ``outside`` is what they take besides the rows."""
 
     cores: tuple[Core, ...]
 
-    def locations(self, x: Tensor) -> Tensor:
-        """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
-        return torch.cat([core.locations(x) for core in self.cores])
+    @property
+    def takes_outside(self) -> bool:
+        """Whether the members take which rows count as outside, and their level there."""
+        return all(getattr(core, "takes_outside", False) for core in self.cores)
 
-    def predictive(self, x: Tensor) -> StudentT:
+    def locations(self, x: Tensor, *outside: Tensor | None) -> Tensor:
+        """Means of the members at ``x (N, D)``, ``(M, N, P)``."""
+        return torch.cat([core.locations(x, *outside) for core in self.cores])
+
+    def predictive(self, x: Tensor, *outside: Tensor | None) -> StudentT:
         """Predictive distributions of the members at ``x (N, D)``, ``(M, N, P)``."""
-        parts = [core.predictive(x) for core in self.cores]
+        parts = [core.predictive(x, *outside) for core in self.cores]
         return StudentT(
             torch.cat([part.df for part in parts]),
             torch.cat([part.loc for part in parts]),
@@ -55,7 +60,7 @@ class DeepEnsembleRegressor(DistributionRegressor):
         How many.
     member
         A regressor of this library, which is cloned; its ``random_state`` is not looked at. None: mean-variance
-        networks.
+        networks. It may have no ``mean`` of yours, and is not calibrated.
     random_state
         Same seed, same ensemble; each member's seed comes from it.
     """
@@ -69,6 +74,12 @@ class DeepEnsembleRegressor(DistributionRegressor):
         count = check_integer("n_members", self.n_members, least=1)
         if self.member is not None and not isinstance(self.member, DistributionRegressor):
             raise InputError(f"member must be a regressor of this library or None; got {type(self.member).__name__}.")
+        for name in ("mean", "calibrate"):
+            if getattr(self.member, name, None) is not None:
+                raise InputError(
+                    f"member must not set {name}, which an ensemble does not carry; leave it out, "
+                    f"or fit {type(self.member).__name__} alone."
+                )
         member = MeanVarianceRegressor() if self.member is None else clone(self.member)
         each = [
             replace(problem, seed=child_seed(problem.seed, "ensemble", number), memo={})
@@ -76,7 +87,9 @@ class DeepEnsembleRegressor(DistributionRegressor):
             for number in range(count)
         ]
         fitted = member._fit_cores(each)
+        groups = [fitted[place : place + count] for place in range(0, len(fitted), count)]
         return [
-            Fitted(EnsembleCore(tuple(one.core for one in fitted[place : place + count])), {})
-            for place in range(0, len(fitted), count)
+            # The level outside is the user's own function, the same for all members.
+            Fitted(EnsembleCore(tuple(one.core for one in group)), {"level_": group[0].learned.get("level_")})
+            for group in groups
         ]
