@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nescio._random import generators, hashed_uniform
 from nescio.calibration import error_growth
 from nescio.distributions import Gamma, expected_log_prob, gamma_kl
-from nescio.estimators.precision import CANDIDATES, fit_pilot, prior_for
+from nescio.estimators.pilot import CANDIDATES, fit_pilot, prior_for
 from nescio.networks import MLP, VarianceShapeHead
 from nescio.training import Schedule
 

@@ -18,9 +18,11 @@ from nescio.estimators.anchoring import MOST_REFERENCE_ROWS, place_anchor
 from nescio.estimators.levels import LevelFunction, outside_level
 from nescio.estimators.levels import Outside as OutsideLevel
 from nescio.estimators.means import MeanPhase
-from nescio.estimators.precision import Outside, Pilot, PseudoInputs
+from nescio.estimators.pilot import Pilot
+from nescio.estimators.precision import Outside, PseudoInputs
 from nescio.estimators.problem import Problem
 from nescio.estimators.schedules import FEW_INPUTS
+from nescio.estimators.sizes import count_members
 from nescio.estimators.split import SplitTrainingRegressor
 from nescio.objectives import PriorFunction, constant_prior, graded_prior, prior_from_level
 from nescio.pseudo_inputs import MultiScale, Placement, Rejected
@@ -232,7 +234,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
 
         placement = self.placement if self.placement is not None else Rejected(MultiScale())
         count = POOL if self.n_pseudo_inputs == "auto" else self.n_pseudo_inputs
-        members = self._members(len(x))
+        members = count_members(self, len(x))
         points = placement(x, int(count), generators(seed, "pseudo-inputs", members)).to(x)
         wanted = (members, points.shape[1] if hasattr(placement, "select") else int(count), x.shape[1])
         if tuple(points.shape) != wanted or not bool(torch.isfinite(points).all()):

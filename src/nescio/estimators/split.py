@@ -20,10 +20,12 @@ from nescio.estimators.conformal import fit_conformal, fit_spared, spared_rows
 from nescio.estimators.core import CoreModel
 from nescio.estimators.foreign_means import fit_foreign
 from nescio.estimators.means import MeanPhase, fit_means, hold_out
-from nescio.estimators.precision import Outside, Pilot, fit_pilot, fit_precision, stacked_prior
+from nescio.estimators.pilot import Pilot, fit_pilot
+from nescio.estimators.precision import Outside, fit_precision, stacked_prior
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
 from nescio.estimators.schedules import mean_schedule, precision_schedule
+from nescio.estimators.sizes import count_divisions, count_folds, count_members, count_repeats
 from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_network
 from nescio.networks import MLP, make_head
 from nescio.objectives import prior_from_residuals
@@ -33,12 +35,7 @@ from nescio.training.devices import resolve_device
 __all__ = ["SplitTrainingRegressor"]
 
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
-VERY_FEW_ROWS = 500  # below it folds cost little
-MEMBERS = 5
-MANY_ROWS = 10_000  # from here on one posterior is learned well, and the time of five would be felt
-FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
 PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
-REPEATS = 2  # two networks that did not see a row are closer to the bag than one
 OF_MEANS = (
     *("prefit", "mean_hidden", "mean_activation", "n_folds", "max_steps"),
     *("batch_size", "learning_rate", "validation_fraction", "device"),
@@ -125,7 +122,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
         x, y, weights, y_scale, seed = problem.x, problem.y, problem.weights, problem.y_scale, problem.seed
         self._check_outside(y_scale)
         device = resolve_device(self.device)
-        members = self._members(len(x))
+        members = count_members(self, len(x))
         rows, targets = torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(y, dtype=torch.float32)
         heft = None if weights is None else torch.as_tensor(weights, dtype=torch.float32)
         head, groups = make_head(self.head), group_rows(x)
@@ -171,7 +168,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
                         choices,
                         variance=variance,
                         seed=child_seed(seed, "pilot"),
-                        repeats=3 if len(x) <= FEW_ROWS else 1,
+                        repeats=count_divisions(len(x)),
                         validation_fraction=float(self.validation_fraction),
                         **common,
                     ),
@@ -241,7 +238,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
         common: dict[str, Any],
     ) -> MeanPhase:
         """Phase one: the bag of networks, or the mean that was given."""
-        n_folds, n_blocks = self._folds(len(x)), max(self._blocks(), problem.blocks)
+        n_folds, n_blocks = count_folds(self, len(x)), max(self._blocks(), problem.blocks)
         if self.mean is not None:
             means = fit_foreign(self.mean, self.prefit, problem, x, groups, n_folds=n_folds, n_blocks=n_blocks)
             common["progress"](schedule.max_steps)
@@ -255,7 +252,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             mean_schedule(schedule, x.shape[1]),
             seed=problem.seed,
             n_folds=n_folds,
-            n_repeats=self._repeats(len(x)),
+            n_repeats=count_repeats(self, len(x)),
             n_blocks=n_blocks,
             validation_fraction=float(self.validation_fraction),
             **common,
@@ -264,7 +261,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
     def _first_phase(self, n_rows: int) -> tuple[Any, ...]:
         """All that the means depend on."""
         settings = (f"{name}={getattr(self, name)!r}" for name in OF_MEANS)
-        return id(self.mean), id(self.mean_network), self._repeats(n_rows), *settings
+        return id(self.mean), id(self.mean_network), count_repeats(self, n_rows), *settings
 
     def _precision_length(self) -> float:
         """Most steps of the posterior, in units of ``max_steps``."""
@@ -275,20 +272,3 @@ class SplitTrainingRegressor(PrecisionRegressor):
         own = self.get_params(deep=False)
         names = [name for name in sorted(own) if name not in (*LOOSE, *OF_MEANS)]
         return type(self).__name__, *self._first_phase(n_rows), *(f"{name}={own[name]!r}" for name in names)
-
-    def _folds(self, n_rows: int) -> int:
-        if self.n_folds != "auto":
-            return int(min(self.n_folds, n_rows))
-        if self.mean is not None:
-            # It sees all rows in the end, and errs less than those of the folds: of more folds, by less.
-            return 20 if n_rows < MANY_ROWS else 10
-        return 20 if n_rows < VERY_FEW_ROWS else 10 if n_rows < FEW_ROWS else 5
-
-    def _members(self, n_rows: int) -> int:
-        if self.n_members != "auto":
-            return int(self.n_members)
-        return MEMBERS if n_rows < MANY_ROWS else 1
-
-    def _repeats(self, n_rows: int) -> int:
-        """How often the folds are dealt: so often that each member has a network of its own."""
-        return max(REPEATS, -(-self._members(n_rows) // self._folds(n_rows)))

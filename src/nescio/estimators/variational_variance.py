@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from nescio.estimators.means import MeanPhase
-from nescio.estimators.precision import Outside, Pilot
+from nescio.estimators.pilot import Pilot
+from nescio.estimators.precision import Outside
 from nescio.estimators.problem import Problem
 from nescio.estimators.split import SplitTrainingRegressor
 

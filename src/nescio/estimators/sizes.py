@@ -1,0 +1,40 @@
+"""How many networks a table gets: folds of the mean, how often they are dealt, posteriors, divisions of the pilot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["count_divisions", "count_folds", "count_members", "count_repeats"]
+
+VERY_FEW_ROWS = 500  # below it folds cost little
+FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
+MANY_ROWS = 10_000  # from here on one posterior is learned well, and the time of several would be felt
+MEMBERS = 5  # as many as a deep ensemble usually has
+REPEATS = 2  # two networks that did not see a row are closer to the bag than one
+
+
+def count_folds(model: Any, n_rows: int) -> int:
+    """Into how many folds the rows are dealt."""
+    if model.n_folds != "auto":
+        return int(min(model.n_folds, n_rows))
+    if model.mean is not None:
+        # It sees all rows in the end, and errs less than those of the folds: of more folds, by less.
+        return 20 if n_rows < MANY_ROWS else 10
+    return 20 if n_rows < VERY_FEW_ROWS else 10 if n_rows < FEW_ROWS else 5
+
+
+def count_members(model: Any, n_rows: int) -> int:
+    """How many posteriors are trained and mixed."""
+    if model.n_members != "auto":
+        return int(model.n_members)
+    return MEMBERS if n_rows < MANY_ROWS else 1
+
+
+def count_repeats(model: Any, n_rows: int) -> int:
+    """How often the folds are dealt: so often that each member has a network of its own."""
+    return max(REPEATS, -(-count_members(model, n_rows) // count_folds(model, n_rows)))
+
+
+def count_divisions(n_rows: int) -> int:
+    """By how many divisions of the rows the pilot chooses."""
+    return 3 if n_rows <= FEW_ROWS else 1
