@@ -87,6 +87,10 @@ class Fields:
             raise self._refuse(name, "true or false", value)
         return value
 
+    def optional_flag(self, name: str) -> bool | None:
+        """True or false, or None where nothing is written."""
+        return self.flag(name) if name in self._values else None
+
     def text(self, name: str) -> str:
         """A string of well-formed Unicode."""
         value = self._take(name)

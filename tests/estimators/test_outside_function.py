@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import nescio
 from nescio import DissipativeRegressor
 from nescio._validation import InputError
+from nescio.estimators.state import from_state, to_state
 from nescio.testing import check_extrapolation
 
 QUICK: dict[str, Any] = {
@@ -134,3 +136,32 @@ def test_it_has_no_effect_where_the_single_prior_has_none():
     settings = {**QUICK, "max_steps": 3, "outside_prior": "inside"}
     model = DissipativeRegressor(**settings, outside=level).fit(X, y)
     np.testing.assert_allclose(model.predict_dist(FAR).std, model.inside_std_[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("after_the_fit", [level, 3.0])
+@pytest.mark.parametrize("outside_prior", ["inside", "constant"])
+def test_it_is_given_back_where_the_fit_used_it_and_nowhere_else(outside_prior, after_the_fit, tmp_path):
+    X, y = table()
+    settings = {**QUICK, "max_steps": 3, "outside_prior": outside_prior}
+    model = DissipativeRegressor(**settings, outside=level).fit(X, y).set_params(outside=after_the_fit)
+    nescio.save(model, tmp_path / "m")
+    used = {} if outside_prior == "inside" else {"outside": level}
+    again = nescio.load(tmp_path / "m", **used)
+    np.testing.assert_array_equal(again.predict_dist(FAR).std, model.predict_dist(FAR).std)
+    assert (again.level_ is None) is (outside_prior == "inside")
+    again.fit(X, y)
+    with pytest.raises(InputError, match="leave outside out of load" if not used else "give it back"):
+        nescio.load(tmp_path / "m", **({} if used else {"outside": level}))
+
+
+def test_a_file_that_does_not_say_whether_the_level_is_a_function_is_read(model):
+    arrays, description = to_state(model)
+    assert description["fitted"].pop("level_function") is True
+    again = from_state(arrays, description, {"outside": level}, torch.device("cpu"))
+    np.testing.assert_array_equal(again.predict_dist(FAR).std, model.predict_dist(FAR).std)
+    with pytest.raises(InputError, match="its level outside is a function of yours"):
+        from_state(arrays, description, {}, torch.device("cpu"))
+    plain = DissipativeRegressor(**{**QUICK, "max_steps": 3}).fit(*table())
+    arrays, description = to_state(plain)
+    assert description["fitted"].pop("level_function") is False
+    assert from_state(arrays, description, {}, torch.device("cpu")).level_ is None

@@ -87,13 +87,25 @@ class LevelFunction:
         return level.reshape(*encoded.shape[:-1], outputs)
 
 
-def given_level(params: Mapping[str, Any], given: Mapping[str, Any], y_scale: np.ndarray) -> LevelFunction | None:
-    """The function that a saved model's level outside was, given back at load; None where it was no function."""
-    wanted = "outside" in params and params["outside"] is None
+def given_level(
+    params: dict[str, Any], wanted: bool | None, given: Mapping[str, Any], y_scale: np.ndarray
+) -> LevelFunction | None:
+    """The function that a saved model's level outside was, given back at load; None where it was no function.
+
+    ``wanted`` is None for a file that does not say: there ``outside`` is null where it was a function. The function
+    takes its place in ``params``; one that the fit did not use is not asked for, and ``outside`` keeps its default.
+    """
+    if wanted is None:
+        wanted = "outside" in params and params["outside"] is None
     if wanted is not ("outside" in given):
         raise InputError(
             "its level outside is a function of yours and not in the file; give it back: load(path, outside=...)."
             if wanted
             else "this model's level outside is no function; leave outside out of load."
         )
-    return LevelFunction(given["outside"], y_scale) if wanted else None
+    if params.get("outside", "") is None:
+        del params["outside"]
+    if not wanted:
+        return None
+    params["outside"] = given["outside"]
+    return LevelFunction(given["outside"], y_scale)

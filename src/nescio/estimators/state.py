@@ -81,6 +81,7 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
             "target_names": None if targets is None else [str(name) for name in targets],
             "shape": float(model.shape_),
             "kl_weight": float(model.kl_weight_),
+            "level_function": model.level_ is not None,
         },
         "core": {
             "members": core.members,
@@ -174,6 +175,7 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
         "kl_weight_": fitted.number("kl_weight", least=0.0),
     }
     names, targets = fitted.names("feature_names", n_features), fitted.names("target_names", outputs)
+    level_function = fitted.optional_flag("level_function")
     fitted.done()
     if table.columns is not None and names != table.columns.names:
         raise InputError("the manifest's model.fitted.feature_names are not those of its columns.")
@@ -182,9 +184,7 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
     if targets is not None:
         attributes["target_names_"] = targets
     attributes["support_"] = take_support(support, tensors, inputs)
-    attributes["level_"] = level = given_level(params, given, attributes["y_scale_"])
-    if level is not None:
-        params["outside"] = level.function
+    attributes["level_"] = given_level(params, level_function, given, attributes["y_scale_"])
     attributes["conformal_"] = conformal_from_state(conformal, tensors, outputs)
     members = core.whole("members", least=1)
     probes = take_probes(tensors, members, inputs, outputs, single)
