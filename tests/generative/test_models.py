@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -315,6 +317,35 @@ def test_fitting_the_encoder_anew_moves_nothing_else(fitted):
 def test_a_bad_parameter_gets_one_sentence(parameters, message):
     with pytest.raises(InputError, match=message):
         DissipativeVAE(**{**QUICK, "epochs": 1, "precision_epochs": 1, **parameters}).fit(TRAIN[:64])
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("v3ae", "nescio.generative.v3ae.fit_precision"),
+        ("d-v3ae", "nescio.generative.dissipative.fit_precision"),
+        ("d-v3ae", "nescio.generative.dissipative.latent_anchor"),  # the last that can go wrong
+    ],
+)
+def test_an_interrupted_fit_leaves_the_old_model_whole(fitted, name, place, monkeypatch):
+    model, z = deepcopy(fitted[name]), fitted[name].transform(TEST)
+    before = set(vars(model))
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(epochs=1, precision_epochs=1).fit(255 - TRAIN // 2)
+    for ask in ("knowledge", "epistemic_variance", "variance_map"):
+        np.testing.assert_array_equal(getattr(model, ask)(z), getattr(fitted[name], ask)(z))
+    for number in ("residual_std_", "outside_std_"):
+        assert getattr(model, number, None) == getattr(fitted[name], number, None)
+    assert set(vars(model)) == before
+    fresh = clone(model)
+    with pytest.raises(KeyboardInterrupt):
+        fresh.fit(TRAIN)
+    assert not [attribute for attribute in vars(fresh) if attribute.endswith("_")]
 
 
 @pytest.mark.parametrize("prior", ["residual", "channel", "pixel", "distance", "distance_linear", (3.0, 0.01)])

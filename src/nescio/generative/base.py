@@ -68,7 +68,19 @@ class ImageModel(TransformerMixin, BaseEstimator, ABC):
         """Train what is left to train, with encoder and mean frozen."""
 
     def fit(self, images: Any, y: Any = None) -> ImageModel:
-        """Learn from images; ``y`` is not looked at. A tenth of them (``validation_fraction``) is held out."""
+        """Learn from images; ``y`` is not looked at. A tenth of them (``validation_fraction``) is held out.
+
+        Nothing of an earlier fit is lost until this one has succeeded.
+        """
+        before = dict(self.__dict__)
+        try:
+            return self._fit(images)
+        except BaseException:  # an interrupt included
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, images: Any) -> ImageModel:
         self._check_common()
         self._check()
         table = image_tensor(images)
