@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
@@ -81,6 +82,57 @@ def test_a_failed_renewal_leaves_the_older_copy(small, served, tmp_path):
     with pytest.raises(InputError, match="not a zip archive"):
         fetch("small", force=True)
     assert cache_bytes(cached_entry("small")) == before
+    assert load_uci("small").X.shape == (4, 2)
+
+
+@pytest.mark.parametrize("step", ["table", "note"])
+def test_a_full_disk_loses_neither_the_older_copy_nor_its_first_digest(small, tmp_path, monkeypatch, step):
+    monkeypatch.setitem(SOURCES, "small", small._replace(values=None))
+    fetch("small")
+    before = {path: path.read_bytes() for path in (tmp_path / "cache").rglob("small*")}
+    assert len(before) == 2
+    whole, sync = os.replace, os.fsync
+
+    def full(descriptor):
+        if step == "table":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(descriptor)
+
+    def no_room(old, new):
+        if step == "note" and str(new).endswith(".json"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        whole(old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "replace", no_room)
+        with pytest.raises(OSError, match="No space left"):
+            fetch("small", force=True)
+    assert files_of(tmp_path / "cache") == ["small.csv.gz", "small.json"]
+    assert {path: path.read_bytes() for path in before} == before
+    assert load_uci("small").X.shape == (4, 2)
+
+
+def test_a_table_of_other_bytes_without_its_note_is_refused_and_can_be_fetched(small, monkeypatch):
+    """The same numbers, packed otherwise; the run ends between the table and its note."""
+    monkeypatch.setitem(SOURCES, "small", small._replace(values=None))
+    first = fetch("small")
+    whole = os.replace
+
+    def ended(old, new):
+        if str(new).endswith(".json"):
+            raise KeyboardInterrupt
+        whole(old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nescio.datasets.fetch._packed", lambda table: cache_bytes(first) + gzip.compress(b""))
+        patch.setattr(os, "replace", ended)
+        with pytest.raises(KeyboardInterrupt):
+            fetch("small", force=True)
+    with pytest.raises(InputError, match="is not the one in the manifest"):
+        load_uci("small")
+    assert cached_entry("small")["values_sha256"] == digest_of(VALUES)
+    fetch("small", force=True)
     assert load_uci("small").X.shape == (4, 2)
 
 

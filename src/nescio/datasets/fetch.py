@@ -167,12 +167,12 @@ def _write(folder: Path, source: Source, table: Table, facts: dict[str, Any]) ->
     } | facts
     target = folder / "uci" / f"{source.name}.csv.gz"
     target.parent.mkdir(parents=True, exist_ok=True)
-    # The note last: without it there is nothing in the cache, and with it there is all.
-    target.with_name(f"{source.name}.json").unlink(missing_ok=True)
-    with written_beside(target) as handle:
+    # The note takes its place last: without it there is nothing in the cache. An older one stays until then, as it may
+    # hold the digest of the first download.
+    with written_beside(target.with_name(f"{source.name}.json")) as note, written_beside(target) as handle:
+        note.write((json.dumps(entry, indent=1) + "\n").encode())
+        note.flush()  # a full disk is noticed before the table is replaced
         handle.write(packed)
-    with written_beside(target.with_name(f"{source.name}.json")) as handle:
-        handle.write((json.dumps(entry, indent=1) + "\n").encode())
     return entry | {"path": target}
 
 
