@@ -30,6 +30,7 @@ def problem(
     keep="best",
     compile=False,
     learning_rate=1e-2,
+    final_fraction=0.02,
     lengths=(23, 40, 31, 60),
 ):
     """d-VV on a made-up table in float64; ``models`` names which of four models share the stack."""
@@ -59,7 +60,7 @@ def problem(
     streams = generators(3, "loop", models)
     start = {name: value.double() for name, value in network.initialise(streams).items()}
     sampler = Sampler([rows[m] for m in models], streams, batch_size, pool_size=50)
-    schedule = Schedule(steps, batch_size, learning_rate, check_every=10, patience=patience, keep=keep)
+    schedule = Schedule(steps, batch_size, learning_rate, final_fraction, check_every=10, patience=patience, keep=keep)
     return train(start, losses, sampler, schedule, criterion=criterion, compile=compile)
 
 
@@ -88,13 +89,15 @@ def test_padding_and_weights_average_only_what_counts():
 
 
 def test_models_that_no_longer_improve_leave_and_keep_their_best_weights():
-    long = problem([0, 1, 2, 3], steps=400)
-    short = problem([0, 1, 2, 3], steps=400, patience=30)
+    models, constant = [0, 1, 2, 3], {"final_fraction": 1.0}  # so that a shorter run takes the same steps
+    long, short = (problem(models, steps=400, patience=patience, **constant) for patience in (None, 30))
     stopped = short.steps < long.steps
-    assert (short.steps <= long.steps).all()
-    for name, value in short.parameters.items():
-        same = ~stopped
-        torch.testing.assert_close(value[same], long.parameters[name][same], rtol=1e-9, atol=1e-11)
+    assert stopped.any()
+    assert (short.criterion[stopped] > long.criterion[stopped]).all(), "what came after the stop was not looked at"
+    for model in models:
+        cut = problem([model], steps=int(short.steps[model]), keep="last", **constant)
+        for name, value in short.parameters.items():
+            torch.testing.assert_close(value[model], cut.parameters[name][0], rtol=1e-9, atol=1e-11)
 
 
 def test_the_last_weights_are_kept_where_that_is_asked_for():
