@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from nescio._validation import InputError
+from nescio.distributions.gaussian_gamma import LOG_2PI
 
 __all__ = ["AggregatePosterior"]
 
@@ -54,7 +55,7 @@ class AggregatePosterior(Distribution):
         self._constant = (
             -0.5 * (means * self._weighted).sum(1)
             - scale.double().log().sum(1)
-            - 0.5 * loc.shape[1] * math.log(2.0 * math.pi)
+            - 0.5 * loc.shape[1] * LOG_2PI
             - math.log(len(loc))
         )
         self._factors = torch.cat([self._weighted, -0.5 * self._precision], dim=1).T.contiguous()

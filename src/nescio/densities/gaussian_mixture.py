@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ from torch.distributions import Distribution, constraints
 
 from nescio._validation import InputError, check_integer, check_one_of
 from nescio.densities.neighbours import distinct_rows, subsample_rows
+from nescio.distributions.gaussian_gamma import LOG_2PI
 
 __all__ = ["COVARIANCE_TYPES", "GaussianMixture", "fit_gaussian_mixture"]
 
@@ -68,7 +68,7 @@ class GaussianMixture(Distribution):
             log_determinant = precisions_cholesky.log().sum(dim=-1)
         else:
             log_determinant = precisions_cholesky.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
-        self._log_peaks = self.weights.log() + log_determinant - 0.5 * features * math.log(2.0 * math.pi)
+        self._log_peaks = self.weights.log() + log_determinant - 0.5 * features * LOG_2PI
         super().__init__(event_shape=means.shape[1:], validate_args=False)
 
     @property

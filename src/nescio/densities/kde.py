@@ -12,6 +12,7 @@ from torch.distributions import Distribution, constraints
 
 from nescio._validation import InputError, check_one_of, check_positive
 from nescio.densities.neighbours import subsample_rows
+from nescio.distributions.gaussian_gamma import LOG_2PI
 
 __all__ = ["GaussianKDE", "fit_kde"]
 
@@ -42,9 +43,7 @@ class GaussianKDE(Distribution):
         self._centre = rows.mean(dim=0)
         self._rows = (rows - self._centre) / self.bandwidth
         self._half_norms = 0.5 * self._rows.square().sum(dim=-1)
-        self._log_peak = -math.log(len(rows)) - rows.shape[1] * (
-            0.5 * math.log(2.0 * math.pi) + math.log(self.bandwidth)
-        )
+        self._log_peak = -math.log(len(rows)) - rows.shape[1] * (0.5 * LOG_2PI + math.log(self.bandwidth))
         super().__init__(event_shape=points.shape[1:], validate_args=False)
 
     @property

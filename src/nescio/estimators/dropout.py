@@ -13,6 +13,7 @@ from torch import Tensor
 from nescio._random import child_seed
 from nescio._validation import InputError, check_fraction, check_integer
 from nescio.distributions import StudentT
+from nescio.distributions.gaussian_gamma import LOG_2PI
 from nescio.estimators.core import NetworkCore
 from nescio.estimators.network_regressor import NetworkRegressor, StackRun
 from nescio.estimators.problem import Fitted, Problem
@@ -49,7 +50,7 @@ def fit_noise(errors: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     levels = []
     for log_precision in GRID.tolist():
         each = torch.logsumexp(-math.exp(log_precision) * squares, 0) - math.log(len(errors))
-        each = each + 0.5 * (log_precision - math.log(2.0 * math.pi))
+        each = each + 0.5 * (log_precision - LOG_2PI)
         levels.append((each * weights[:, None]).sum(0) / weights.sum())
     best, place = torch.stack(levels).max(0)
     return GRID.to(best.device)[place].exp(), best

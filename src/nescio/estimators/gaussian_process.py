@@ -19,6 +19,7 @@ from torch import Tensor
 from nescio._random import child_seed
 from nescio._validation import check_integer, check_one_of, check_positive
 from nescio.distributions import StudentT
+from nescio.distributions.gaussian_gamma import LOG_2PI
 from nescio.estimators.base import DistributionRegressor
 from nescio.estimators.core import padded_chunks
 from nescio.estimators.problem import Fitted, Problem
@@ -67,7 +68,7 @@ def negative_log_evidence(
     inverse, _ = lapack.dpotri(factor, lower=True, overwrite_c=True)
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
     dual = inverse @ y
-    evidence = 0.5 * float(y @ dual) + 0.5 * log_determinant + 0.5 * count * math.log(2.0 * math.pi)
+    evidence = 0.5 * float(y @ dual) + 0.5 * log_determinant + 0.5 * count * LOG_2PI
     pull = 0.5 * (inverse - np.outer(dual, dual))
     lengths = pull * slope
     gradient = np.empty_like(theta)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from torch.nn.functional import softplus
 
 from nescio._validation import check_integer
 from nescio.distributions import Gamma, StudentT, expected_log_prob
+from nescio.distributions.gaussian_gamma import LOG_2PI
 from nescio.estimators.core import padded_chunks
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
@@ -51,7 +51,7 @@ def gamma_from_normals(concentration: Tensor, noise: Tensor) -> tuple[Tensor, Te
     value = middle * root**3
     log_density = (concentration - 1.0) * value.log() - value - torch.lgamma(concentration)
     log_jacobian = torch.log(3.0 * middle * slope) + 2.0 * root.log()
-    log_normal = -0.5 * noise.square() - 0.5 * math.log(2.0 * math.pi)
+    log_normal = -0.5 * noise.square() - 0.5 * LOG_2PI
     weight = torch.where(alive, torch.exp(log_density + log_jacobian - log_normal), 0.0)
     return value, weight
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from nescio._validation import check_same_shape
 from nescio.distributions import StudentT
+from nescio.distributions.gaussian_gamma import LOG_2PI
 
 __all__ = [
     "beta_loss",
@@ -18,8 +17,6 @@ __all__ = [
     "faithful_loss",
     "gaussian_loss",
 ]
-
-LOG_2PI = math.log(2.0 * math.pi)
 
 
 def gaussian_loss(y: Tensor, loc: Tensor, log_variance: Tensor) -> Tensor:

@@ -6,14 +6,13 @@ pseudo-inputs. Sums run over pixels and latents, means over the samples of a cod
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
 from nescio._validation import check_same_shape
 from nescio.distributions import Gamma, StudentT, gamma_kl
+from nescio.distributions.gaussian_gamma import LOG_2PI
 from nescio.objectives.regression import PointLosses, elbo
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "vae_loss",
 ]
 
-LOG_2PI = math.log(2.0 * math.pi)
 SMALLEST_VARIANCE = 1e-8  # of pixels between 0 and 1: far below the 1e-6 that one grey value in 256 makes
 
 

@@ -110,19 +110,19 @@ class Column:
         if cells.kind == "empty" or cells.kind == self.kind or {cells.kind, self.kind} == {"number", "boolean"}:
             return cells.values, {}
         if cells.kind != "text":
-            raise self._other_kind(cells, f"holds a {cells.kind}")
+            raise self._other_kind(f"holds a {cells.kind}")
         values = parse_dates(cells.values) if self.kind == "date" else parse_numbers(cells.values)
         odd = np.flatnonzero(np.isnan(values) & ~cells.gaps)
         if len(odd) and len(odd) == int((~cells.gaps).sum()):
-            raise self._other_kind(cells, f"holds text, {_quoted(str(cells.values[odd[0]]))} in row {odd[0]}")
+            raise self._other_kind(f"holds text, {_quoted(str(cells.values[odd[0]]))} in row {odd[0]}")
         return values, {int(row): str(cells.values[row]) for row in odd}
 
-    def _other_kind(self, cells: Cells, what: str) -> InputError:
+    def _other_kind(self, what: str) -> InputError:
         return InputError(f"column '{self.name}' {what}, but was a {self.kind} in training; convert it first.")
 
     def _encode_text(self, cells: Cells) -> Block:
         if cells.kind in ("date", "time", "duration"):
-            raise self._other_kind(cells, f"holds a {cells.kind}")
+            raise self._other_kind(f"holds a {cells.kind}")
         texts = cells.as_text()
         if self.kind == "category":
             values = self._one_hot.transform(texts[:, None])
