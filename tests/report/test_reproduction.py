@@ -25,7 +25,7 @@ from nescio.benchmark.workshop import Unavailable, Workshop
 from nescio.report.reproduction import image_drawings, items, regression_pages, site, toy_drawings
 from nescio.report.reproduction.diagrams import regression_model, v3ae_model
 from nescio.report.reproduction.piece import CANNOT, OURS, VERDICTS, Item
-from nescio.report.style import METHOD_COLOURS, METHOD_NAMES, MODEL_COLOURS, figure_svg
+from nescio.report.style import METHOD_COLOURS, METHOD_NAMES, figure_svg
 
 ROOT = Path(__file__).parents[2]
 ALL_METHODS = ("d-vv", "vv", "skafte", "mean-variance", "d-vv-one-prior", "deep-ensemble", "mc-dropout", "ncp", "bbb",
@@ -264,7 +264,7 @@ def test_all_methods_have_a_name_and_a_colour():
     from nescio.benchmark.names import METHODS
 
     assert set(METHODS) <= METHOD_COLOURS.keys() & METHOD_NAMES.keys()
-    assert set(IMAGE_METHODS) <= MODEL_COLOURS.keys() & METHOD_NAMES.keys()
+    assert set(IMAGE_METHODS) <= METHOD_NAMES.keys()
 
 
 def test_drawings_have_a_panel_for_each_pair_and_the_same_text_twice(fits):

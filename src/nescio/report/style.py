@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 __all__ = [
-    "METHOD_COLOURS", "METHOD_NAMES", "MODEL_COLOURS", "dress", "figure_png", "figure_svg", "frame", "label",
+    "METHOD_COLOURS", "METHOD_NAMES", "dress", "figure_png", "figure_svg", "frame", "label",
     "legend_above", "note", "panels",
 ]  # fmt: skip
 
@@ -40,12 +40,6 @@ METHOD_NAMES = {
     "vae": "Gaussian VAE",
     "vae-gaussian": "VAE, Gaussian mean", "sigma-vae": "VAE, one variance", "bernoulli": "Bernoulli VAE",
     "bernoulli-entropy": "Bernoulli VAE with pseudo-inputs",
-}  # fmt: skip
-MODEL_COLOURS = {  # models of images have the colour of the regressor whose noise they have
-    "d-v3ae": METHOD_COLOURS["d-vv"], "v3ae": METHOD_COLOURS["vv"], "vae": METHOD_COLOURS["mean-variance"],
-    "sigma-vae": METHOD_COLOURS["beta-nll"], "vae-gaussian": METHOD_COLOURS["faithful"],
-    "bernoulli": METHOD_COLOURS["mc-dropout"],
-    "bernoulli-entropy": METHOD_COLOURS["bbb"],
 }  # fmt: skip
 PART_COLOURS = {"aleatoric": "#B58900", "epistemic": "#3B2F5C"}  # yellow and dark, as in the paper
 TRUTH = "#000000"
