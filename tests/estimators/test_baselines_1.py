@@ -38,8 +38,8 @@ LAWS = pytest.mark.parametrize("model", MODELS, ids=NAMES)
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": (
-        "a row of weight two is one row in a batch, two equal rows are two: the batches drawn differ, and with them "
-        "the stochastic fit"
+        "which rows are held out is drawn row by row: one row of weight two and two equal rows lead to other divisions "
+        "of the table, and with them to another fit"
     ),
     "check_sample_weight_equivalence_on_sparse_data": "sparse tables are refused",
 }
@@ -129,13 +129,18 @@ def test_several_targets_each_have_their_own_noise(model):
 
 @LAWS
 def test_weights_pull_the_mean_and_their_unit_does_not_matter(model):
-    X, _ = make_table(80)
-    y = np.repeat([0.0, 1.0], 40)
-    X[40:] = X[:40]  # each input has both targets
-    weights = np.repeat([1.0, 9.0], 40)
-    first = pickle.loads(pickle.dumps(model)).fit(X, y, weights).predict(X)
-    assert 0.75 < first.mean() < 1.05
-    np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).fit(X, y, 1e3 * weights).predict(X), first, rtol=1e-2)
+    X = np.repeat(make_table(40)[0], 10, axis=0)
+    y = np.tile(np.eye(10)[0], 40)  # each input has the target 1 once and 0 nine times
+    weights = np.where(y == 1.0, 81.0, 1.0)
+    fitted = pickle.loads(pickle.dumps(model))
+    inner = fitted.member if isinstance(fitted, DeepEnsembleRegressor) else fitted
+    inner.set_params(max_steps=150, batch_size=16)  # many batches hold no heavy row
+    first = fitted.fit(X, y, weights).predict(X)
+    # The likelihood of a Student-t takes a tenth of the weight for outliers.
+    wanted = 1.0 if isinstance(model, EvidentialRegressor) else 0.9
+    np.testing.assert_allclose(first, wanted, atol=0.06)
+    np.testing.assert_allclose(first.mean(), wanted, atol=0.02)
+    np.testing.assert_allclose(fitted.fit(X, y, 1e3 * weights).predict(X), first, rtol=1e-2)
 
 
 @LAWS

@@ -18,8 +18,8 @@ QUICK = {"max_steps": 80, "learning_rate": 0.02, "hidden": (8,), "mean_hidden": 
 
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": (
-        "a row of weight two is one row in a batch, two equal rows are two: the batches drawn differ, and with them "
-        "the stochastic fit"
+        "which rows are held out is drawn row by row: one row of weight two and two equal rows lead to other divisions "
+        "of the table, and with them to another fit"
     ),
     "check_sample_weight_equivalence_on_sparse_data": "sparse tables are refused",
 }

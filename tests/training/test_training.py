@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 
+import numpy as np
 import pytest
 import torch
 import torch._dynamo
@@ -18,6 +19,7 @@ from nescio.training import Draw, Sampler, Schedule, Table, train
 from nescio.training.loop import choose_stepper
 from nescio.training.steppers import CompiledStepper, EagerStepper, GraphStepper, per_model
 
+HEFT = torch.tensor([1.0, 3.0, 7.0, 7.0, 7.0])
 PRIOR = Gamma(torch.tensor(2.5).double(), torch.tensor(0.7).double())
 
 
@@ -84,7 +86,9 @@ def test_a_mean_over_the_stack_would_not_pass_the_same_comparison():
 
 def test_padding_and_weights_average_only_what_counts():
     inside = torch.tensor([[1.0, 2.0, 50.0], [3.0, 4.0, 5.0]])
-    weights = torch.tensor([[1.0, 3.0, 0.0], [1.0, 1.0, 1.0]])
+    sampler = Sampler([torch.tensor([0, 1]), torch.tensor([2, 3, 4])], generators(0, "s", 2), 3, sample_weight=HEFT)
+    weights = sampler.take(1, torch.arange(2))[0].weights
+    torch.testing.assert_close(weights, torch.tensor([[0.25, 0.75, 0.0], [1 / 3, 1 / 3, 1 / 3]]))
     torch.testing.assert_close(per_model(PointLosses(inside), weights), torch.tensor([7.0 / 4.0, 4.0]))
 
 
@@ -115,8 +119,7 @@ def test_every_row_is_seen_once_an_epoch_and_small_tables_whole():
     assert sorted(first[10:].tolist()) == list(range(100, 110))
     for draw in draws:
         assert draw.rows[1, :3].tolist() == [200, 201, 202]
-        assert draw.weights[1].tolist() == [1.0, 1.0, 1.0, 0.0]
-        assert draw.weights[0].tolist() == [1.0] * 4
+        torch.testing.assert_close(draw.weights, torch.tensor([[1 / 4] * 4, [1 / 3, 1 / 3, 1 / 3, 0.0]]))
         assert draw.pseudo.shape == (2, 4)
         assert int(draw.pseudo.max()) < 6
 
@@ -125,7 +128,38 @@ def test_weights_of_rows_travel_with_them():
     weight = torch.arange(10).float()
     sampler = Sampler([torch.arange(10)], generators(0, "s", 1), 4, sample_weight=weight)
     for draw in sampler.take(3, torch.arange(1)):
-        assert torch.equal(draw.weights, weight[draw.rows])
+        torch.testing.assert_close(draw.weights, weight[draw.rows] / (4 * 4.5))
+
+
+@pytest.mark.parametrize("heavy", ["one", "some"])
+def test_a_row_counts_by_its_weight_however_few_rows_a_batch_holds(heavy):
+    stream = torch.Generator().manual_seed(0)
+    weight = torch.ones(1200) if heavy == "one" else torch.empty(1200).log_normal_(0.0, 2.0, generator=stream)
+    weight[0] = 1000.0 if heavy == "one" else weight[0]
+    rows = [torch.arange(1000), torch.arange(600, 800), torch.arange(1200)]  # batches of 256, 200 and 256
+    top = torch.zeros(1200).index_fill_(0, weight.topk(10).indices, 1.0)
+    draws = Sampler(rows, generators(0, "s", 3), 256, sample_weight=weight).take(375, torch.arange(3))
+    found = torch.stack([per_model(PointLosses(top[draw.rows]), draw.weights) for draw in draws]).double().mean(0)
+    # 375 batches of 256 are 96 epochs of 1,000 rows and 80 of 1,200: every row came equally often.
+    share = torch.stack([(top * weight)[own].double().sum() / weight[own].double().sum() for own in rows])
+    torch.testing.assert_close(found, share, rtol=1e-5, atol=0.0)
+    among = torch.stack([(draw.weights * top[draw.rows]).sum(1) / draw.weights.sum(1) for draw in draws]).mean(0)
+    assert (among[[0, 2]] < share[[0, 2]] - 0.03).all()  # by the weights of the batch at hand
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_the_optimum_is_the_weighted_mean_whoever_shares_the_stack(weighted):
+    y = torch.cat([torch.zeros(190), torch.ones(10)]).double()
+    weight = torch.where(y > 0, 38.0, 2.0)
+    rows = [torch.arange(200), torch.arange(180, 200), torch.arange(150, 195)]
+    sampler = Sampler(rows, generators(0, "s", 3), 40, sample_weight=weight if weighted else None)
+    losses = lambda parameters, draw: PointLosses(0.5 * (parameters["w"] - y[draw.rows]).square())
+    start = {"w": torch.full((3, 1), 0.3, dtype=torch.float64)}
+    found = train(
+        start, losses, sampler, Schedule(3000, 40, 0.02, final_fraction=1e-4, check_every=3000), compile=False
+    )
+    optimum = [np.average(y[own], weights=weight[own] if weighted else None) for own in rows]
+    np.testing.assert_allclose(found.parameters["w"][:, 0], optimum, atol=0.01)
 
 
 def test_tables_scale_rows_with_each_models_own_scalers():

@@ -10,6 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 from nescio.training import Draw
+from nescio.training.sampling import mean_weight
 
 __all__ = ["Locality", "LocalitySampler"]
 
@@ -51,7 +52,8 @@ class LocalitySampler:
     """Batches for M models, each the rows of several samplers side by side, with weights that undo the sampling.
 
     The weight of a row is 1/(N times its probability of being in the batch): the weighted sum over the batch is then,
-    on average, the mean over all rows (Horvitz and Thompson). Copies of a row and padding weigh nothing.
+    on average, the mean over all rows (Horvitz and Thompson), or their weighted mean where they have weights. Copies of
+    a row and padding weigh nothing.
 
     Parameters
     ----------
@@ -77,6 +79,7 @@ class LocalitySampler:
         self._widths = list(widths)
         self._generators = list(generators)
         self._sample_weight = sample_weight
+        self._mean_weights = [mean_weight(sample_weight, part) for part in self._rows]
         self._device = device
 
     @property
@@ -98,7 +101,7 @@ class LocalitySampler:
                 rows[:, place, used] = own[chosen]
                 heft = first / (len(own) * locality.inclusion[chosen])
                 if self._sample_weight is not None:
-                    heft = heft * self._sample_weight[own[chosen]]
+                    heft = heft * self._sample_weight[own[chosen]] / self._mean_weights[model]
                 weights[:, place, used] = heft
                 start += width
         rows, weights, models = rows.to(self._device), weights.to(self._device), models.to(self._device)

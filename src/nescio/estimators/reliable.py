@@ -224,8 +224,7 @@ class ReliableVarianceRegressor(DistributionRegressor):
             for_variance = torch.cat([fixed[:, :1, places:], maps[:, 1:, places:]], dim=1)
             share = torch.cat([share[:, :places].detach(), share[:, places:]], dim=1)
             predicted = read_maps(torch.cat([for_mean, for_variance], dim=2), share, far[draw.models])
-            total = draw.weights.sum(1, keepdim=True)  # type: ignore[union-attr]
-            return PointLosses(-predicted.log_prob(y).sum(-1) * total)  # the loop divides by it: a sum is wanted
+            return PointLosses(-predicted.log_prob(y).sum(-1))
 
         held, heft = (part.to(device) for part in padded(stack.validation or stack.training, stack.weights))
 

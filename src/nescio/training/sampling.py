@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Draw", "Sampler"]
+__all__ = ["Draw", "Sampler", "mean_weight"]
 
 
 class Draw(NamedTuple):
@@ -19,7 +19,7 @@ class Draw(NamedTuple):
     rows: Tensor
     """Rows of the table, ``(A, B)``."""
     weights: Tensor | None
-    """Weights of these rows, ``(A, B)``; zero for padding; None where all are one."""
+    """What each row counts in the sum over the batch, ``(A, B)``; zero for padding; None: ``1 / B`` each."""
     pseudo: Tensor | None
     """Places in each model's pool of pseudo-inputs, ``(A, B)``."""
     noise: Tensor | None = None
@@ -27,7 +27,7 @@ class Draw(NamedTuple):
 
 
 class Sampler:
-    """Mini-batches for M models, each from its own rows in its own order.
+    r"""Mini-batches for M models, each from its own rows in its own order.
 
     Parameters
     ----------
@@ -46,6 +46,10 @@ class Sampler:
 
     Each epoch is a fresh permutation; a batch may span two epochs, so that all batches have one size. Where models
     have fewer rows than the largest batch, the remainder is padding of weight zero.
+
+    A row of weight :math:`w_i` counts :math:`w_i / (b \bar w)` in a batch of b rows, with the mean :math:`\bar w` over
+    all of the model's rows: each place holds each row equally often, so the sum over a batch is, on average, the
+    weighted mean over the rows. Divided by the weights of the batch at hand, heavy rows would count too little.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class Sampler:
         self._width = max(self._sizes)
         self._left = [part[:0] for part in self._rows]
         self._sample_weight = None if sample_weight is None else sample_weight.cpu()
+        self._totals = [size * mean_weight(sample_weight, part) for size, part in zip(self._sizes, rows, strict=True)]
         self._pool_size = pool_size
         self._pseudo_width = min(pseudo_batch_size or batch_size, pool_size)
         self._noise_shape = None if noise_shape is None else tuple(noise_shape)
@@ -104,7 +109,8 @@ class Sampler:
             rows[:, place, :size] = chosen
             rows[:, place, size:] = chosen[:, :1]
             if weights is not None:
-                weights[:, place, :size] = 1.0 if self._sample_weight is None else self._sample_weight[chosen]
+                heft = torch.ones(()) if self._sample_weight is None else self._sample_weight[chosen]
+                weights[:, place, :size] = heft / self._totals[model]
             if pseudo is not None:
                 shape = (steps, self._pseudo_width)
                 if self._pseudo_width == self._pool_size:
@@ -119,6 +125,11 @@ class Sampler:
         noise = None if noise is None else noise.to(self._device)
         models = models.to(self._device)
         return [Draw(models, rows[t], _at(weights, t), _at(pseudo, t), _at(noise, t)) for t in range(steps)]
+
+
+def mean_weight(sample_weight: Tensor | None, rows: Tensor) -> float:
+    """Mean weight of a model's ``rows``; one where there are no weights, or where they are all too small to count."""
+    return 1.0 if sample_weight is None else float(sample_weight.cpu()[rows.cpu()].double().mean()) or 1.0
 
 
 def _at(parts: Tensor | None, step: int) -> Tensor | None:

@@ -26,14 +26,11 @@ EPSILON = 1e-8
 
 
 def per_model(losses: PointLosses, weights: Tensor | None) -> Tensor:
-    """Average the points of each model, ``(A,)``: rows by their weights, pseudo-inputs evenly.
+    """Average the points of each model, ``(A,)``: rows summed by their weights, pseudo-inputs evenly.
 
     Paper: sec:appendix-number-pseudo-inputs (each term is a mean over its own set).
     """
-    if weights is None:
-        total = losses.inside.mean(1)
-    else:
-        total = (losses.inside * weights).sum(1) / weights.sum(1).clamp_min(torch.finfo(weights.dtype).tiny)
+    total = losses.inside.mean(1) if weights is None else (losses.inside * weights).sum(1)
     if losses.outside is not None:
         total = total + losses.outside.mean(1)
     if losses.penalty is not None:
