@@ -52,6 +52,7 @@ def near(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         (lambda: BranchedMLP(2, 1, maps=0), "maps must be a whole number of at least 1; got 0."),
         (lambda: BranchedMLP(2, 1, watchers=-1), "watchers must be a whole number of at least 0; got -1."),
         (lambda: BranchedMLP(2, 1, hidden=(3, 0)), "hidden must be a whole number of at least 1; got 0."),
+        (lambda: BranchedMLP(2, 1, hidden=[]), "hidden must hold 1 or more widths of hidden layers; got []."),
         (lambda: BranchedMLP(2, 1, activation="step"), "; got 'step'."),
         (lambda: discretised_log_prob(TAIL, COLUMN, levels=1), "levels must be a whole number of at least 2; got 1."),
         (
@@ -59,7 +60,7 @@ def near(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             "count must be a whole number of at least 1; got 0.",
         ),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_a_part_refuses_what_it_cannot_use(call: Any, words: str):
     with pytest.raises(InputError, match=re.escape(words)):

@@ -62,11 +62,14 @@ def check_integer(name: str, value: Any, *, least: int) -> int:
     return int(value)
 
 
-def check_widths(name: str, value: Any) -> list[int]:
-    """Refuse what is no list of the widths of hidden layers; a list without any is legal."""
+def check_widths(name: str, value: Any, *, least: int = 0) -> list[int]:
+    """Refuse what is no list of the widths of at least ``least`` hidden layers."""
     if not hasattr(value, "__iter__"):
         raise InputError(f"{name} must be a list of whole numbers, one for each hidden layer; got {value!r}.")
-    return [check_integer(name, width, least=1) for width in value]
+    widths = [check_integer(name, width, least=1) for width in value]
+    if len(widths) < least:
+        raise InputError(f"{name} must hold {least} or more widths of hidden layers; got {value!r}.")
+    return widths
 
 
 def check_random_state(value: Any) -> None:

@@ -13,12 +13,15 @@ import torch
 from nescio import (
     BayesByBackpropRegressor,
     DissipativeRegressor,
+    EvidentialRegressor,
+    FaithfulRegressor,
     GaussianProcessRegressor,
     MCDropoutRegressor,
     MeanVarianceRegressor,
     NaturalBoostingRegressor,
     NoiseContrastiveRegressor,
     PseudoCountRegressor,
+    ReliableVarianceRegressor,
     VariationalVarianceRegressor,
     VBEMRegressor,
 )
@@ -179,6 +182,12 @@ def test_a_family_without_methods():
     [
         (BayesByBackpropRegressor(n_samples=0), "n_samples must be a whole number of at least 1; got 0."),
         (BayesByBackpropRegressor(learning_rate=0.0), "learning_rate must be a finite number that exceeds 0; got 0.0."),
+        (
+            BayesByBackpropRegressor(hidden=0),
+            "hidden must be a list of whole numbers, one for each hidden layer; got 0.",
+        ),
+        (EvidentialRegressor(hidden=()), "hidden must hold 1 or more widths of hidden layers; got ()."),
+        (FaithfulRegressor(hidden=()), "hidden must hold 1 or more widths of hidden layers; got ()."),
         (GaussianProcessRegressor(max_rows=1), "max_rows must be a whole number of at least 2; got 1."),
         (GaussianProcessRegressor(n_starts=0), "n_starts must be a whole number of at least 1; got 0."),
         (GaussianProcessRegressor(max_iterations=0), "max_iterations must be a whole number of at least 1; got 0."),
@@ -193,8 +202,19 @@ def test_a_family_without_methods():
         (NaturalBoostingRegressor(validation_fraction=0), "validation_fraction must lie strictly between 0 and 1;"),
         (NoiseContrastiveRegressor(ncp_weight=-1), "ncp_weight must be a finite number that exceeds 0; got -1."),
         (NoiseContrastiveRegressor(kl_weight=-1), "kl_weight must be a finite number that exceeds 0; got -1."),
+        (NoiseContrastiveRegressor(hidden=()), "hidden must hold 1 or more widths of hidden layers; got ()."),
+        (
+            NoiseContrastiveRegressor(hidden=8),
+            "hidden must be a list of whole numbers, one for each hidden layer; got 8.",
+        ),
+        (NoiseContrastiveRegressor(hidden=(8, 0)), "hidden must be a whole number of at least 1; got 0."),
         (PseudoCountRegressor(count_rate=0), "count_rate must be a finite number that exceeds 0; got 0."),
         (PseudoCountRegressor(bandwidth=-1), "bandwidth must be a finite number that exceeds 0; got -1."),
+        (
+            ReliableVarianceRegressor(hidden=8),
+            "hidden must be a list of whole numbers, one for each hidden layer; got 8.",
+        ),
+        (VBEMRegressor(hidden=0), "hidden must be a list of whole numbers, one for each hidden layer; got 0."),
         (VBEMRegressor(n_samples=0), "n_samples must be a whole number of at least 1; got 0."),
         (VBEMRegressor(batch_size=0), "batch_size must be a whole number of at least 1; got 0."),
         (VBEMRegressor(validation_fraction=2), "validation_fraction must lie strictly between 0 and 1; got 2."),

@@ -301,6 +301,8 @@ def test_fitting_the_encoder_anew_moves_nothing_else(fitted):
     [
         ({"n_latents": 0}, "n_latents must be a whole number of at least 1; got 0"),
         ({"encoder": "deep"}, "encoder must be one of 'auto', 'dense', 'convolutional'; got 'deep'"),
+        ({"random_state": "a"}, "random_state must be None, a whole number or a generator of numpy; got 'a'"),
+        ({"random_state": 1.5}, "random_state must be None, a whole number or a generator of numpy; got 1.5"),
         ({"outside": "far"}, "outside must be one of 'pixels'; got 'far'"),
         ({"outside": -1.0}, "outside must be"),
         ({"prior": "strong"}, "prior must be one of 'weak'"),

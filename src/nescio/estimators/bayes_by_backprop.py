@@ -170,7 +170,7 @@ class BayesByBackpropRegressor(DistributionRegressor):
         stack = stack_problems(problems, 1, label="bbb", validation_fraction=0.0, device=device)
         n_inputs, n_outputs = problems[0].x.shape[1], problems[0].y.shape[1]
         single = self.noise == "homoscedastic"
-        network = VariationalMLP(n_inputs, (1 if single else 2) * n_outputs, tuple(self.hidden), self.activation)
+        network = VariationalMLP(n_inputs, (1 if single else 2) * n_outputs, self.hidden, self.activation)
         sizes = torch.tensor([float(len(rows)) for rows in stack.training], device=device)
 
         def bound(kl_weight: float) -> Any:
@@ -194,7 +194,7 @@ class BayesByBackpropRegressor(DistributionRegressor):
         warm = phase(schedule, WARM_UP, final_fraction=1.0)
         start = train_stack(stack, start, bound(WARM_UP_WEIGHT), warm, **common)
         trained = train_stack(stack, start, bound(1.0), phase(schedule, 1.0 - WARM_UP), **common)
-        plain = MLP(n_inputs, 2 * n_outputs, tuple(self.hidden), self.activation)
+        plain = MLP(n_inputs, 2 * n_outputs, self.hidden, self.activation)
         fitted = []
         for place, problem in enumerate(problems):
             own = stack.share(trained, place)

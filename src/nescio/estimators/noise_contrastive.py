@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from nescio._random import generators
-from nescio._validation import check_positive
+from nescio._validation import check_positive, check_widths
 from nescio.distributions import StudentT
 from nescio.estimators.base import DistributionRegressor
 from nescio.estimators.core import NetworkCore
@@ -48,9 +48,10 @@ class BayesianLastLayer:
     """
 
     def __init__(self, n_inputs: int, n_outputs: int, hidden: Sequence[int], activation: str) -> None:
-        self._trunk = MLP(n_inputs, hidden[-1], hidden[:-1], activation)
+        *trunk, last = check_widths("hidden", hidden, least=1)
+        self._trunk = MLP(n_inputs, last, trunk, activation)
         self._activation = activation
-        self._shape = (hidden[-1], n_outputs)
+        self._shape = (last, n_outputs)
 
     @property
     def maps(self) -> int:
@@ -165,7 +166,7 @@ class NoiseContrastiveRegressor(DistributionRegressor):
         fraction = float(self.validation_fraction)
         stack = stack_problems(problems, 1, label="ncp", validation_fraction=fraction, device=device)
         n_inputs, n_outputs = problems[0].x.shape[1], problems[0].y.shape[1]
-        network = BayesianLastLayer(n_inputs, n_outputs, tuple(self.hidden), self.activation)
+        network = BayesianLastLayer(n_inputs, n_outputs, self.hidden, self.activation)
         sizes = torch.tensor([float(len(rows)) for rows in stack.training], device=device)
         judged = judged_noise(stack, [problem.seed for problem in problems], n_inputs).to(device)
 

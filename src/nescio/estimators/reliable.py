@@ -194,7 +194,7 @@ class ReliableVarianceRegressor(DistributionRegressor):
         device, fraction = resolve_device(self.device), float(self.validation_fraction)
         far = torch.as_tensor(np.stack(levels), dtype=torch.float32).square().unsqueeze(1).to(device)  # (M, 1, P)
         stack = stack_problems(problems, 1, label="reliable", validation_fraction=fraction, device=device)
-        network = MLP(problems[0].x.shape[1], problems[0].y.shape[1], tuple(self.hidden), self.activation, maps=3)
+        network = MLP(problems[0].x.shape[1], problems[0].y.shape[1], self.hidden, self.activation, maps=3)
 
         inputs = stack.table.inputs
         centres = [

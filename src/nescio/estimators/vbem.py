@@ -190,8 +190,8 @@ class VBEMRegressor(PrecisionRegressor):
         device, fraction = resolve_device(self.device), float(self.validation_fraction)
         stack = stack_problems(problems, 1, label="vbem", validation_fraction=fraction, device=device)
         n_inputs, n_outputs = problems[0].x.shape[1], problems[0].y.shape[1]
-        network = MLP(n_inputs, n_outputs, tuple(self.hidden), self.activation, maps=3)
-        shares = MLP(n_inputs, components, tuple(self.hidden), self.activation)
+        network = MLP(n_inputs, n_outputs, self.hidden, self.activation, maps=3)
+        shares = MLP(n_inputs, components, self.hidden, self.activation)
 
         def squared(parameters: Parameters, draw: Draw) -> PointLosses:
             x, y = stack.table.gather(draw)

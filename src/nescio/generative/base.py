@@ -16,7 +16,14 @@ from torch.distributions import Distribution
 from tqdm.auto import tqdm
 
 from nescio._random import child_seed, seed_from, seeded_scope
-from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive
+from nescio._validation import (
+    InputError,
+    check_fraction,
+    check_integer,
+    check_one_of,
+    check_positive,
+    check_random_state,
+)
 from nescio.densities import AggregatePosterior
 from nescio.distributions import StudentT
 from nescio.generative.arrays import as_pixels, image_tensor
@@ -260,3 +267,4 @@ class ImageModel(TransformerMixin, BaseEstimator, ABC):
         for name in ("encoder", "decoder"):
             if not callable(getattr(self, name)):
                 check_one_of(name, getattr(self, name), ("auto", "dense", "convolutional"))
+        check_random_state(self.random_state)

@@ -47,7 +47,7 @@ class BranchedMLP:
         self._maps = check_integer("maps", maps, least=1)
         self._watchers = check_integer("watchers", watchers, least=0)
         self._n_outputs = n_outputs
-        self._widths = [n_inputs, *check_widths("hidden", hidden)]
+        self._widths = [n_inputs, *check_widths("hidden", hidden, least=1)]
 
     @property
     def maps(self) -> int:
