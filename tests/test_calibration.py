@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nescio
 from nescio._random import generators, hashed_uniform
 from nescio.calibration import error_growth
 from nescio.distributions import Gamma, expected_log_prob, gamma_kl
@@ -100,3 +104,9 @@ def test_hashed_numbers_are_uniform_and_belong_to_their_row():
     assert abs(numbers.mean() - 0.5) < 5 / np.sqrt(12 * len(rows))
     np.testing.assert_array_equal(hashed_uniform(rows[::-1]), numbers[::-1])
     assert len(np.unique(numbers)) == len(rows)
+
+
+def test_the_rates_of_the_verdicts_are_written_once():
+    sources = Path(nescio.__file__).parent.rglob("*.py")
+    written = [path.name for path in sources if re.search(r"\b1 / 200?\b", path.read_text(encoding="utf-8"))]
+    assert written == ["calibration.py"]

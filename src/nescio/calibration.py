@@ -12,12 +12,25 @@ from sklearn.isotonic import IsotonicRegression
 from nescio._random import child_seed, hashed_uniform
 from nescio.densities import NeighbourDistance
 
-__all__ = ["EDGE", "INSIDE", "OUTSIDE", "UNKNOWN", "Conformal", "Support", "error_growth", "fit_support"]
+__all__ = [
+    "EDGE",
+    "EDGE_RATE",
+    "INSIDE",
+    "OUTSIDE",
+    "OUTSIDE_RATE",
+    "UNKNOWN",
+    "VERDICTS",
+    "Conformal",
+    "Support",
+    "error_growth",
+    "fit_support",
+]
 
 SMALLEST_TAIL = 1e-12  # of a probability: beyond it a quantile is rounding
 
 TIE = 1e-9  # relative: the rows of a grid have equal scores up to rounding, which may differ from batch to batch
-INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
+VERDICTS = INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
+EDGE_RATE, OUTSIDE_RATE = 1 / 20, 1 / 200  # false alarms of the verdicts, unless others are asked for
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from nescio._files import check_destination, written_beside
 from nescio._validation import InputError
-from nescio.calibration import TIE
+from nescio.calibration import EDGE, EDGE_RATE, INSIDE, OUTSIDE, OUTSIDE_RATE, TIE, UNKNOWN
 from nescio.estimators.arrays import LARGEST
 from nescio.estimators.core import Bag
 from nescio.estimators.dissipative import DissipativeRegressor
@@ -20,8 +20,7 @@ from nescio.networks import ACTIVATIONS, MLP, VarianceShapeHead
 __all__ = ["VERDICTS", "to_onnx"]
 
 OPSET, IR_VERSION = 18, 8  # onnxruntime 1.14 reads both
-EDGE, OUTSIDE = 1 / 20, 1 / 200
-VERDICTS = {0: "inside", 1: "edge", 2: "outside", -1: "unknown"}
+VERDICTS = {0: INSIDE, 1: EDGE, 2: OUTSIDE, -1: UNKNOWN}
 """What the numbers of the output ``verdict`` mean."""
 PLAIN = ("number", "boolean")
 OPERATORS = {"tanh": "Tanh", "sigmoid": "Sigmoid", "elu": "Elu", "relu": "Relu", "softplus": "Softplus"}
@@ -143,8 +142,8 @@ def _metadata(model: Any) -> dict[str, str]:
         "targets": getattr(model, "target_names_", None),
         "outside_std": None if level is None else level.tolist(),
         "verdicts": VERDICTS,
-        "edge": EDGE,
-        "outside": OUTSIDE,
+        "edge": EDGE_RATE,
+        "outside": OUTSIDE_RATE,
         "support_rows": len(model.support_.scores),
     }
     return {f"nescio.{name}": json.dumps(value) for name, value in values.items()}
@@ -273,10 +272,10 @@ def _support(graph: _Graph, support: Any, rows: str) -> None:
     middle = graph("Add", graph("Add", above, least), 1.0)  # the strangers, half of the equals and of the row itself
     p = graph("Div", middle, 2.0 * (known + 1))
     verdict = graph("Mul", p, 0.0)
-    for rate in (EDGE, OUTSIDE):
+    for rate in (EDGE_RATE, OUTSIDE_RATE):
         if support.can_tell(rate):
             verdict = graph("Add", verdict, graph("Cast", graph("LessOrEqual", p, rate), to=DOUBLE))
-        elif rate == EDGE:
+        elif rate == EDGE_RATE:
             verdict = graph("Sub", verdict, 1.0)
     graph.output("score", graph("Squeeze", score, graph.whole(1)), ["N"])
     graph.output("support", p, ["N"])

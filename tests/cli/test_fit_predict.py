@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import importlib
+import inspect
 import os
 import re
 import signal
@@ -23,6 +24,7 @@ from typer.testing import CliRunner
 
 import nescio
 from nescio._validation import NumericalError
+from nescio.calibration import EDGE_RATE, OUTSIDE_RATE
 from nescio.cli import app
 
 FAST = ("--max-steps", "3", "--device", "cpu")
@@ -398,6 +400,11 @@ def test_strange_tables_are_announced_loudly_and_usual_ones_calmly(ready):
 )
 def test_rates_that_make_no_sense(ready, rates, words):
     predict_fails(words, "--rates", rates)
+
+
+def test_the_rates_are_by_default_those_of_the_library():
+    default = inspect.signature(sys.modules["nescio.cli.predict"].predict).parameters["rates"].default
+    assert [float(part) for part in default.split(",")] == [EDGE_RATE, OUTSIDE_RATE]
 
 
 def test_targets_that_contradict_the_rest():

@@ -18,7 +18,7 @@ from scipy.stats import betabinom, ks_2samp
 
 from nescio._random import child_seed
 from nescio.benchmark.records import provenance, write_records
-from nescio.calibration import fit_support
+from nescio.calibration import EDGE, EDGE_RATE, OUTSIDE, OUTSIDE_RATE, fit_support
 from nescio.datasets.uci import load_uci
 
 __all__ = ["main", "measure"]
@@ -26,7 +26,7 @@ __all__ = ["main", "measure"]
 SETS = ("concrete", "ccpp", "kin8nm")
 SEEDS = 20
 SMALL = 150  # too few for 1 false alarm in 200
-RATES = {"edge": 1 / 20, "outside": 1 / 200}
+RATES = {EDGE: EDGE_RATE, OUTSIDE: OUTSIDE_RATE}
 BAND = 0.99
 
 

@@ -40,7 +40,7 @@ def predict(
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
     rates: Annotated[
         str, typer.Option(metavar="EDGE,OUTSIDE", help="How often rows from inside may be called edge and outside.")
-    ] = "0.05,0.005",
+    ] = "0.05,0.005",  # those of calibration, written out: the help need not wait for torch
     explain: Annotated[
         bool, typer.Option("--explain", help="Add a column that says why rows are at the edge or outside.")
     ] = False,
@@ -53,6 +53,7 @@ def predict(
     Columns that the model does not use are carried through, in front of the predictions.
     """
     from nescio import load
+    from nescio.calibration import VERDICTS
     from nescio.estimators.watch import watch_rows
 
     check_fraction("--level", level)
@@ -79,7 +80,7 @@ def predict(
     write_table(carried.to_dict() | dict(zip(outputs, answers, strict=True)), out)
     words = answers[outputs.index("verdict")]
     counts = Counter(words.tolist())
-    listed = ", ".join(f"{counts[word]} {word}" for word in ("inside", "edge", "outside", "unknown") if counts[word])
+    listed = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
     typer.echo(f"Predicted {frame.height} rows: {listed}.\nWritten to {out}.", err=True)
     if carried.width:
         typer.echo(f"Not used by the model and carried through: {join_names(carried.columns)}.", err=True)

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from nescio._random import child_seed
-from nescio.calibration import EDGE, OUTSIDE, Conformal, Support
+from nescio.calibration import EDGE, EDGE_RATE, OUTSIDE, OUTSIDE_RATE, Conformal, Support
 from nescio.datasets.splits import group_rows
 from nescio.distributions import Gamma, StudentT
 from nescio.estimators.core import CoreModel
-from nescio.estimators.intervals import EDGE_RATE, OUTSIDE_RATE
 from nescio.estimators.means import hold_out
 from nescio.estimators.problem import Core, Problem
 

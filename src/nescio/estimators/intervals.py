@@ -10,9 +10,8 @@ import torch
 from nescio.calibration import EDGE, INSIDE, OUTSIDE, Conformal
 from nescio.estimators.prediction import Prediction
 
-__all__ = ["EDGE_RATE", "OUTSIDE_RATE", "calibrated_interval", "interval_kinds"]
+__all__ = ["calibrated_interval", "interval_kinds"]
 
-EDGE_RATE, OUTSIDE_RATE = 1 / 20, 1 / 200  # false alarms of the verdicts that rows are grouped by
 FITTED, BEYOND = "fitted", "outside level"
 
 

@@ -11,10 +11,9 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from nescio._validation import InputError, check_fraction
-from nescio.calibration import INSIDE, OUTSIDE, UNKNOWN, Support
+from nescio.calibration import EDGE_RATE, INSIDE, OUTSIDE, OUTSIDE_RATE, UNKNOWN, Support
 from nescio.estimators.arrays import LARGEST, encode_rows
 from nescio.estimators.explanation import Explainer, Explanation, plain_columns
-from nescio.estimators.intervals import EDGE_RATE, OUTSIDE_RATE
 from nescio.estimators.rows import Rows
 from nescio.estimators.watch import Watch, watch_rows
 from nescio.preprocessing import ColumnEncoder, is_frame

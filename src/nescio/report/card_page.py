@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nescio._validation import InputError, check_fraction
+from nescio.calibration import EDGE_RATE, OUTSIDE_RATE
 from nescio.estimators.watch import Watch, watch_rows
 from nescio.report.card_facts import contract_lines, describe_columns, model_facts, outside_level
 from nescio.report.card_panels import curve_drawings, judged_drawings, map_drawing
@@ -58,8 +59,8 @@ def card(
     title: str | None = None,
     row_names: Sequence[object] | None = None,
     new_names: Sequence[object] | None = None,
-    edge: float = 1 / 20,
-    outside: float = 1 / 200,
+    edge: float = EDGE_RATE,
+    outside: float = OUTSIDE_RATE,
 ) -> str:
     """The page as HTML text.
 

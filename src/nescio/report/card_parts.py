@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from nescio.calibration import VERDICTS
 from nescio.estimators.watch import watch_rows
 from nescio.report.card_probe import verdicts
-from nescio.report.card_statistics import WORDS, Accuracy, Coverage, Judged, Ranking
+from nescio.report.card_statistics import Accuracy, Coverage, Judged, Ranking
 from nescio.report.card_table import UserTable
 from nescio.report.card_words import Mark
 
@@ -122,7 +123,7 @@ def new_part(
     """Verdicts on all rows, and the strangest of those that are not inside, with the reasons where these are told."""
     words = verdicts(model, table.X, edge, outside)
     support = np.asarray(model.support(table.X))
-    counts = {word: int(np.sum(words == word)) for word in WORDS}
+    counts = {word: int(np.sum(words == word)) for word in VERDICTS}
     sentence = str(watch_rows(support, model.support_, edge, outside)).removeprefix("WARNING: ")
     rank = np.array([("outside", "edge", "inside", "unknown").index(word) for word in words])
     order = np.lexsort((support, rank))

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import signal, stats
 
+from nescio.calibration import VERDICTS
+
 __all__ = [
     "LEVELS",
-    "WORDS",
     "Accuracy",
     "Bins",
     "Coverage",
@@ -28,7 +29,6 @@ __all__ = [
 ]
 
 LEVELS = (0.5, 0.9, 0.95)  # of the intervals that are counted
-WORDS = ("inside", "edge", "outside", "unknown")  # verdicts, in the order in which they are shown
 BAND = 0.99  # a dozen counts are shown at once: with 95 % one of them would stray on half of all good cards
 CURVE = np.arange(1, 20) / 20.0  # levels of the reliability curve
 
@@ -170,7 +170,7 @@ def accuracy(judged: Judged) -> Accuracy:
 def coverage(judged: Judged) -> list[Coverage]:
     """Counts at each level: of all rows, then of each verdict that some row has."""
     groups = {"all": np.full(len(judged.y), True)}
-    groups |= {word: judged.verdict == word for word in WORDS}
+    groups |= {word: judged.verdict == word for word in VERDICTS}
     lines = []
     for group, chosen in groups.items():
         rows = int(chosen.sum())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import betabinom, binom
 
+from nescio.calibration import EDGE_RATE, OUTSIDE_RATE
 from nescio.estimators.rows import Rows
 from nescio.testing.away import reference_rows
 from nescio.testing.report import Check
@@ -15,7 +16,6 @@ from nescio.testing.report import Check
 __all__ = ["fresh_checks"]
 
 MOST_KEPT = 10_000  # training rows that a model keeps
-EDGE, OUTSIDE = 1 / 20, 1 / 200
 FEWEST = 20  # fresh rows: fewer cannot contradict a rate of 9 in 10
 
 
@@ -28,9 +28,9 @@ def fresh_checks(
     if rows is None or fresh is None:
         return [Check(name, None, 0.0, 1.0, why) for name in names]
     p = model._p_values(rows)
-    checks = [_coverage(names[0], model, X, y, fresh & (p > EDGE), level, chance)]
+    checks = [_coverage(names[0], model, X, y, fresh & (p > EDGE_RATE), level, chance)]
     first = np.unique(rows.standardised[fresh], axis=0, return_index=True)[1]  # the support counts twins once
-    for name, rate in zip(names[1:], (EDGE, OUTSIDE), strict=True):
+    for name, rate in zip(names[1:], (EDGE_RATE, OUTSIDE_RATE), strict=True):
         if not model.support_.can_tell(rate):
             note = f"{len(model.support_.scores)} training rows are too few for 1 false alarm in {round(1 / rate)}"
             checks.append(Check(name, None, 0.0, 1.0, note))
