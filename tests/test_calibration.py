@@ -32,6 +32,24 @@ def test_growth_follows_a_rising_error_and_never_falls():
     assert knots[-1] == pytest.approx(np.quantile(distance, 0.99))
 
 
+def test_growth_weighs_the_rows_that_it_is_learned_from():
+    rng = np.random.default_rng(1)
+    distance, weights = np.sort(rng.uniform(0.5, 2.0, 60)), rng.integers(1, 9, 60).astype(float)
+    excess = distance[:, None] + 0.6 * rng.normal(size=(60, 2))
+    knots, growth = error_growth(distance, excess, weights)
+
+    def isotonic(values, heft):
+        """Its min-max formula: the highest, over where to begin, of the lowest mean, over where to end."""
+        mean = lambda first, last: np.average(values[first : last + 1], weights=heft[first : last + 1])
+        return [max(min(mean(j, k) for k in range(i, 60)) for j in range(i + 1)) for i in range(60)]
+
+    for output in range(2):
+        curve = np.maximum(isotonic(excess[:, output], weights), 0.0)
+        np.testing.assert_allclose(growth[:, output], np.interp(knots, distance, curve), rtol=1e-9)
+        plain = np.maximum(isotonic(excess[:, output], np.ones(60)), 0.0)
+        assert not np.allclose(growth[:, output], np.interp(knots, distance, plain), rtol=0.01)
+
+
 def test_growth_is_a_curve_for_gridded_and_for_constant_distances():
     for distance in (np.tile([0.25, 0.25 + 1e-8, 0.5], 50), np.zeros(30), np.full(30, 2.0)):
         knots, growth = error_growth(distance, np.ones((len(distance), 1)))

@@ -160,7 +160,9 @@ def fit_support(x: np.ndarray, *, k: int = 5, max_rows: int = 10_000, seed: int 
     return Support(neighbours, np.sort(scores[np.isfinite(scores)]), first[order[:max_rows]])
 
 
-def error_growth(distance: np.ndarray, excess: np.ndarray, knots: int = 24) -> tuple[np.ndarray, np.ndarray]:
+def error_growth(
+    distance: np.ndarray, excess: np.ndarray, weights: np.ndarray | None = None, knots: int = 24
+) -> tuple[np.ndarray, np.ndarray]:
     """How the squared error of the mean grows with the distance from its training rows, over the noise.
 
     Parameters
@@ -169,6 +171,8 @@ def error_growth(distance: np.ndarray, excess: np.ndarray, knots: int = 24) -> t
         Of rows that were held out, blockwise, to what was left, ``(Q,)``.
     excess
         Their squared errors less the variance inside, ``(Q, P)``.
+    weights
+        Of these rows, ``(Q,)``; None where all count alike.
     knots
         Number of distances at which the curve is kept.
 
@@ -183,5 +187,5 @@ def error_growth(distance: np.ndarray, excess: np.ndarray, knots: int = 24) -> t
     growth = np.empty((len(inner), excess.shape[1]))
     for output in range(excess.shape[1]):
         isotonic = IsotonicRegression(y_min=0.0, increasing=True, out_of_bounds="clip")
-        growth[:, output] = isotonic.fit(distance, excess[:, output]).predict(seen * inner)
+        growth[:, output] = isotonic.fit(distance, excess[:, output], weights).predict(seen * inner)
     return seen * inner, growth

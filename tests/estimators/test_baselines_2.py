@@ -17,6 +17,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch.nn.functional import softplus
 
+from nescio import VariationalVarianceRegressor
 from nescio.distributions import Gamma
 from nescio.estimators.bayes_by_backprop import BayesByBackpropRegressor, VariationalMLP, weight_divergence
 from nescio.estimators.gaussian_process import GaussianProcessRegressor, negative_log_evidence
@@ -210,6 +211,18 @@ def test_counts_grow_with_the_rows_and_leave_the_prior_far_away():
     np.testing.assert_allclose(large.predict(1e5 * X, return_std=True)[1], 7.0)
     np.testing.assert_allclose(large.knowledge(1e5 * X), 0.0, atol=1e-12)
     assert (large.knowledge(X) > 0.1).mean() > 0.8
+
+
+def test_the_level_of_the_residuals_takes_their_weights():
+    X, y = make_table()
+    weights = np.exp(2.0 * np.sin(np.arange(70.0)))
+    settings = {"max_steps": 12, "hidden": (8,), "mean_hidden": (8,), "random_state": 0}
+    for heft in (weights, None):
+        counting = PseudoCountRegressor(**settings, outside="residual").fit(X, y, heft)
+        local = VariationalVarianceRegressor(**settings).fit(X, y, heft)
+        prior = counting.outside_prior_
+        level = (prior.rate / (prior.concentration - 1.0)).sqrt().numpy() * counting.y_scale_
+        np.testing.assert_allclose(level, local.inside_std_, rtol=1e-6)
 
 
 def double(*values):

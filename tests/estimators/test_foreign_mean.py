@@ -19,6 +19,8 @@ from sklearn.tree import DecisionTreeRegressor
 import nescio
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio._validation import InputError
+from nescio.estimators.foreign_means import fit_foreign
+from nescio.estimators.problem import Original, Problem
 
 QUICK = {"max_steps": 6, "hidden": (8,), "n_folds": 3, "n_blocks": 2, "n_members": 2, "random_state": 0}
 VV = {name: value for name, value in QUICK.items() if name != "n_blocks"}
@@ -188,6 +190,20 @@ def test_weights_reach_a_regressor_that_takes_them_as_they_are_given():
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
     with pytest.warns(UserWarning, match="KNeighborsRegressor takes no sample_weight"):
         DissipativeRegressor(mean=KNeighborsRegressor(), **QUICK).fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_what_stands_in_for_a_fitted_mean_has_its_error_inside_by_the_weights_of_the_rows(weighted):
+    X, y = table(120, outputs=2)
+    weights = np.exp(np.sin(np.arange(120.0)) * 2.0) if weighted else None
+    original = Original(X, X, y, weights, np.zeros(3), np.ones(3))
+    problem = Problem(X, y, weights, np.array([2.0, 5.0]), 7, original)
+    rows, groups = torch.as_tensor(X, dtype=torch.float32), np.arange(120)
+    fit = lambda mean: fit_foreign(mean, False, problem, rows, groups, n_folds=3, n_blocks=2)
+    line_, trees = fit(lambda rows: np.c_[line(rows), 10.0 * line(rows)]), fit(HistGradientBoostingRegressor())
+    inside = [np.average(each.residuals.numpy() ** 2, axis=0, weights=weights) for each in (line_, trees)]
+    moved = line_.growth.squared_error - trees.growth.squared_error
+    np.testing.assert_allclose(moved, np.tile(inside[0] - inside[1], (len(moved), 1)), rtol=1e-5)
 
 
 def test_a_mean_without_a_seed_gets_one_and_the_global_generator_is_left_alone():

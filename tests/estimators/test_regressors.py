@@ -11,7 +11,9 @@ from scipy import stats
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio.calibration import fit_support
-from nescio.estimators.means import hold_out
+from nescio.estimators.means import Growth, MeanPhase, hold_out
+from nescio.estimators.pilot import Pilot
+from nescio.estimators.problem import Problem
 from nescio.pseudo_inputs import BruteForce, FarNoise, GaussianNoise, LevelSet, MixtureDescent, Rejected
 
 QUICK = {"max_steps": 6, "hidden": (8,), "mean_hidden": (8,), "random_state": 0}
@@ -232,6 +234,21 @@ def test_a_heavy_row_is_worth_as_many_rows_as_it_weighs():
     np.testing.assert_allclose(weighted.std.mean(), repeated.std.mean(), rtol=0.1)
     assert without.mean.mean() < 0.15
     assert without.std.mean() < 0.35
+
+
+def test_the_graded_prior_rises_as_the_weighted_errors_of_held_out_rows_do():
+    x, noise = torch.arange(8.0).unsqueeze(1) / 100, torch.full((8, 1), 0.01)
+    held_out, errors = np.array([5, 2, 7, 2]), np.array([[0.1], [0.2], [0.3], [0.4]])
+    means = MeanPhase(None, None, Growth(held_out, np.full(4, 0.4), errors + 0.01))
+    weights = np.array([9.0, 9.0, 1.0, 9.0, 9.0, 5.0, 9.0, 3.0])
+    for heft in (weights, None):
+        problem = Problem(x.numpy(), x.numpy(), heft, np.ones(1), 0, None)
+        prior = DissipativeRegressor()._prior_function(
+            x, means, Pilot(3.0, 1.0, noise), torch.tensor([2.0]), 3.0, problem
+        )(torch.tensor([[0.07 + 0.4]]))
+        variance = float(prior.rate / (prior.concentration - 1.0))
+        expected = np.average(errors[:, 0], weights=None if heft is None else [5.0, 1.0, 3.0, 1.0])
+        assert variance == pytest.approx(0.01 + expected, rel=1e-5)
 
 
 def test_constant_columns_duplicate_rows_and_a_constant_target_are_legal():

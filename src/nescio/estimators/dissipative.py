@@ -244,10 +244,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
         levels = level
         if function is not None:
             levels = as_float(function(points.double().numpy() * original.x_scale + original.x_shift))
-        prior = self._prior_function(x, means, pilot, levels, concentration, seed)(points)
+        prior = self._prior_function(x, means, pilot, levels, concentration, problem)(points)
         shape_like = (*points.shape[:2], len(level))
-        anchor = place_anchor(x, points, seed)
-        inputs = x
+        anchor, inputs = place_anchor(x, points, seed), x
         if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
             inputs = anchor.append(x, anchor.distance_to_others(x))
             points = anchor.append(points, anchor.distances(points.flatten(0, 1)).view(points.shape[:2]))
@@ -266,13 +265,14 @@ class DissipativeRegressor(SplitTrainingRegressor):
         return max(1.0, contrast) ** -CONTRAST_POWER
 
     def _prior_function(
-        self, x: Tensor, means: MeanPhase, pilot: Pilot, level: Tensor, concentration: float, seed: int
+        self, x: Tensor, means: MeanPhase, pilot: Pilot, level: Tensor, concentration: float, problem: Problem
     ) -> PriorFunction:
         if self.outside_prior != "graded":
             return constant_prior(prior_from_level(level, concentration))
-        seen, noise = means.growth, pilot.variance.double().numpy()
-        knots, growth = error_growth(seen.distance, seen.squared_error - noise[seen.held_out])
-        rows = np.random.default_rng(child_seed(seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
+        seen, weights = means.growth, problem.weights
+        excess = seen.squared_error - pilot.variance.double().numpy()[seen.held_out]
+        knots, growth = error_growth(seen.distance, excess, None if weights is None else weights[seen.held_out])
+        rows = np.random.default_rng(child_seed(problem.seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
         reference, near, usual = x[rows], pilot.variance[rows], pilot.variance.median(0).values
         neighbours = NeighbourDistance(reference)
 

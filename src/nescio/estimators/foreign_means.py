@@ -61,8 +61,15 @@ def _stand_in(
     """
     fit = _fitter(HistGradientBoostingRegressor(), problem)
     own, growth = _held_out(fit, problem, x, groups, n_folds, n_blocks)
-    excess = growth.squared_error - own.square().mean(0).double().numpy()
-    return growth._replace(squared_error=excess + residuals.square().mean(0).double().numpy())
+    excess = growth.squared_error - _mean_square(own, problem)
+    return growth._replace(squared_error=excess + _mean_square(residuals, problem))
+
+
+def _mean_square(residuals: Tensor, problem: Problem) -> np.ndarray:
+    """Mean of the squared ``residuals (N, P)`` by the weights of the rows, ``(P,)``."""
+    if problem.weights is None:
+        return np.asarray(residuals.square().mean(0).double())
+    return np.asarray(np.average(residuals.square().double().numpy(), axis=0, weights=problem.weights))
 
 
 def _held_out(

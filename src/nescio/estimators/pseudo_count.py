@@ -181,7 +181,8 @@ class PseudoCountRegressor(PrecisionRegressor):
         places = torch.as_tensor(np.sort(np.random.default_rng(seed).permutation(len(rows))[:JUDGED]))
         bandwidth = self._width(rows, places)
         own = leave_one_out(rows, places, bandwidth)
-        residual_variance = prior_from_residuals(means.residuals, 2.0, floor=0.0).rate.double().numpy()
+        weights = None if problem.weights is None else torch.as_tensor(problem.weights, dtype=torch.float32)
+        residual_variance = prior_from_residuals(means.residuals, 2.0, weights, floor=0.0).rate.double().numpy()
         level = torch.as_tensor(outside_level(self.outside, problem.y_scale, residual_variance))
         core = PseudoCountCore(
             local,
