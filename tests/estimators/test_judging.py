@@ -219,3 +219,14 @@ def test_the_watch_says_where_it_cannot_tell():
     assert np.isnan(found.p_value)
     assert not found.alarm
     assert "too few" in str(found)
+
+
+@pytest.mark.parametrize("rows", [10, 60, 300])  # enough for no threshold, for the edge, and for both
+def test_the_watch_counts_what_the_verdicts_say(rows):
+    X = table(rows)[["cement", "colour"]]
+    model = DissipativeRegressor(**QUICK).fit(X, X["cement"])
+    new = pd.DataFrame({"cement": [300.0, 1e4, 1e5, 300.0], "colour": ["red", "red", "blue", "mauve"]})
+    words = model._words(model._read(new)).tolist()
+    found = model.watch(new)
+    assert (found.n_outside, found.n_edge - found.n_outside) == (words.count("outside"), words.count("edge"))
+    assert found.n_outside == (3 if rows == 300 else 1)

@@ -53,14 +53,16 @@ def watch_rows(p: np.ndarray, support: Support, edge: float, outside: float) -> 
 
     Given n calibration scores, the rate at which rows from inside fall below a threshold is itself uncertain: it is
     Beta distributed with parameters a = rate (n + 1) and n + 1 - a, so their number in N rows is beta-binomial. The
-    two thresholds are tested one-sidedly, and the smaller p-value is doubled.
+    two thresholds are tested one-sidedly, and the smaller p-value is doubled. Where a threshold cannot be told, only
+    rows with a cell that no training row has (p = 0) are counted, as in their verdicts.
     """
     count = len(support.scores) + 1
     found, tails = [], []
     for rate in (edge, outside):
-        number = int((p <= rate).sum())
+        told = support.can_tell(rate)
+        number = int((p <= (rate if told else 0.0)).sum())
         found.append(number)
-        if support.can_tell(rate):
+        if told:
             tails.append(float(betabinom.sf(number - 1, len(p), rate * count, (1.0 - rate) * count)))
     p_value = min(1.0, len(tails) * min(tails)) if tails else float("nan")
     return Watch(len(p), found[0], found[1], edge, outside, p_value)
