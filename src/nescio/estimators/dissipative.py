@@ -38,7 +38,7 @@ LENGTH = 2.0  # half of what a step sees are pseudo-inputs
 
 
 class DissipativeRegressor(SplitTrainingRegressor):
-    """Regression that knows what it does not know: as good as any inside the data, at a level you choose outside.
+    """Regression that knows what it does not know: outside the data its std is at a level you choose.
 
     Points are placed in empty regions near the data, and there the posterior over the precision is trained towards
     the outside prior.
