@@ -11,8 +11,8 @@ from scipy import stats
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio.calibration import fit_support
-from nescio.estimators.means import Growth, MeanPhase, hold_out
-from nescio.estimators.pilot import Pilot
+from nescio.estimators.grading import prior_from_blocks
+from nescio.estimators.means import Growth, hold_out
 from nescio.estimators.problem import Problem
 from nescio.pseudo_inputs import BruteForce, FarNoise, GaussianNoise, LevelSet, MixtureDescent, Rejected
 
@@ -239,13 +239,11 @@ def test_a_heavy_row_is_worth_as_many_rows_as_it_weighs():
 def test_the_graded_prior_rises_as_the_weighted_errors_of_held_out_rows_do():
     x, noise = torch.arange(8.0).unsqueeze(1) / 100, torch.full((8, 1), 0.01)
     held_out, errors = np.array([5, 2, 7, 2]), np.array([[0.1], [0.2], [0.3], [0.4]])
-    means = MeanPhase(None, None, Growth(held_out, np.full(4, 0.4), errors + 0.01))
+    seen = Growth(held_out, np.full(4, 0.4), errors + 0.01)
     weights = np.array([9.0, 9.0, 1.0, 9.0, 9.0, 5.0, 9.0, 3.0])
     for heft in (weights, None):
         problem = Problem(x.numpy(), x.numpy(), heft, np.ones(1), 0, None)
-        prior = DissipativeRegressor()._prior_function(
-            x, means, Pilot(3.0, 1.0, noise), torch.tensor([2.0]), 3.0, problem
-        )(torch.tensor([[0.07 + 0.4]]))
+        prior = prior_from_blocks(x, seen, noise, torch.tensor([2.0]), 3.0, problem)(torch.tensor([[0.07 + 0.4]]))
         variance = float(prior.rate / (prior.concentration - 1.0))
         expected = np.average(errors[:, 0], weights=None if heft is None else [5.0, 1.0, 3.0, 1.0])
         assert variance == pytest.approx(0.01 + expected, rel=1e-5)

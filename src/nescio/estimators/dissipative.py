@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nescio._random import child_seed, generators
+from nescio._random import generators
 from nescio._validation import InputError, check_integer, check_one_of, check_positive
-from nescio.calibration import error_growth
-from nescio.densities import NeighbourDistance
 from nescio.distributions import Gamma
-from nescio.estimators.anchoring import MOST_REFERENCE_ROWS, place_anchor
+from nescio.estimators.anchoring import place_anchor
+from nescio.estimators.grading import prior_from_blocks
 from nescio.estimators.levels import LevelFunction, outside_level
 from nescio.estimators.levels import Outside as OutsideLevel
 from nescio.estimators.means import MeanPhase
@@ -24,7 +23,7 @@ from nescio.estimators.problem import Problem
 from nescio.estimators.schedules import FEW_INPUTS
 from nescio.estimators.sizes import count_members
 from nescio.estimators.split import SplitTrainingRegressor
-from nescio.objectives import PriorFunction, constant_prior, graded_prior, prior_from_level
+from nescio.objectives import constant_prior, prior_from_level
 from nescio.pseudo_inputs import MultiScale, Placement, Rejected
 
 __all__ = ["DissipativeRegressor"]
@@ -33,7 +32,6 @@ LARGEST_OUTSIDE_SHAPE = 3.0  # a stable variance, and tails no lighter than the 
 POOL = 20_000  # a small pool is learned by heart, and the std between its points is then arbitrary
 CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
 FINITE = "for a finite predictive variance"
-NEIGHBOURHOOD = 0.25  # standard deviations, times sqrt(D)
 LENGTH = 2.0  # half of what a step sees are pseudo-inputs
 
 
@@ -244,7 +242,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
         levels = level
         if function is not None:
             levels = as_float(function(points.double().numpy() * original.x_scale + original.x_shift))
-        prior = self._prior_function(x, means, pilot, levels, concentration, problem)(points)
+        prior = constant_prior(prior_from_level(levels, concentration))(points)
+        if self.outside_prior == "graded":
+            prior = prior_from_blocks(x, means.growth, pilot.variance, levels, concentration, problem)(points)
         shape_like = (*points.shape[:2], len(level))
         anchor, inputs = place_anchor(x, points, seed), x
         if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
@@ -263,36 +263,6 @@ class DissipativeRegressor(SplitTrainingRegressor):
             return float(self.pseudo_weight)
         contrast = float((2.0 * level.log() - variance.log()).mean())
         return max(1.0, contrast) ** -CONTRAST_POWER
-
-    def _prior_function(
-        self, x: Tensor, means: MeanPhase, pilot: Pilot, level: Tensor, concentration: float, problem: Problem
-    ) -> PriorFunction:
-        if self.outside_prior != "graded":
-            return constant_prior(prior_from_level(level, concentration))
-        seen, weights = means.growth, problem.weights
-        excess = seen.squared_error - pilot.variance.double().numpy()[seen.held_out]
-        knots, growth = error_growth(seen.distance, excess, None if weights is None else weights[seen.held_out])
-        rows = np.random.default_rng(child_seed(problem.seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
-        reference, near, usual = x[rows], pilot.variance[rows], pilot.variance.median(0).values
-        neighbours = NeighbourDistance(reference)
-
-        def surroundings(points: Tensor) -> tuple[Tensor, Tensor]:
-            nearest = neighbours.nearest(points)
-            distance = (points - reference[nearest]).norm(dim=-1)
-            # A row with little noise vouches for its neighbourhood, and no farther.
-            least = usual * (distance / (NEIGHBOURHOOD * x.shape[1] ** 0.5)).clamp_max(1.0).unsqueeze(-1)
-            return distance, torch.maximum(near[nearest], least)
-
-        return graded_prior(
-            surroundings,
-            torch.as_tensor(knots, dtype=torch.float32),
-            torch.as_tensor(growth, dtype=torch.float32),
-            level,
-            concentration,
-            # Between rows that surround it a guess is no farther off than the mean of the targets; among many inputs
-            # hardly a point is surrounded.
-            torch.ones(level.shape[-1]) if x.shape[1] <= FEW_INPUTS else None,
-        )
 
 
 def as_float(values: np.ndarray) -> Tensor:

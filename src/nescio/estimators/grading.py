@@ -1,0 +1,54 @@
+"""The graded outside prior, learned: how fast the level rises with the distance from the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nescio._random import child_seed
+from nescio.calibration import error_growth
+from nescio.densities import NeighbourDistance
+from nescio.estimators.anchoring import MOST_REFERENCE_ROWS
+from nescio.estimators.means import Growth
+from nescio.estimators.problem import Problem
+from nescio.estimators.schedules import FEW_INPUTS
+from nescio.objectives import PriorFunction, graded_prior
+
+__all__ = ["prior_from_blocks"]
+
+NEIGHBOURHOOD = 0.25  # standard deviations, times sqrt(D)
+
+
+def prior_from_blocks(
+    x: Tensor, seen: Growth, variance: Tensor, level: Tensor, concentration: float, problem: Problem
+) -> PriorFunction:
+    """Noise at the nearest of the rows ``x (N, D)``, plus what a mean was wrong by at that distance in held-out blocks.
+
+    Shapes: ``variance`` ``(N, P)``, the noise at the rows; ``level`` ``(P,)`` or, for the points that are asked for,
+    ``(..., P)``.
+    """
+    weights = problem.weights
+    excess = seen.squared_error - variance.double().numpy()[seen.held_out]
+    knots, growth = error_growth(seen.distance, excess, None if weights is None else weights[seen.held_out])
+    rows = np.random.default_rng(child_seed(problem.seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
+    reference, near, usual = x[rows], variance[rows], variance.median(0).values
+    neighbours = NeighbourDistance(reference)
+
+    def surroundings(points: Tensor) -> tuple[Tensor, Tensor]:
+        nearest = neighbours.nearest(points)
+        distance = (points - reference[nearest]).norm(dim=-1)
+        # A row with little noise vouches for its neighbourhood, and no farther.
+        least = usual * (distance / (NEIGHBOURHOOD * x.shape[1] ** 0.5)).clamp_max(1.0).unsqueeze(-1)
+        return distance, torch.maximum(near[nearest], least)
+
+    return graded_prior(
+        surroundings,
+        torch.as_tensor(knots, dtype=torch.float32),
+        torch.as_tensor(growth, dtype=torch.float32),
+        level,
+        concentration,
+        # Between rows that surround it a guess is no farther off than the mean of the targets; among many inputs
+        # hardly a point is surrounded.
+        torch.ones(level.shape[-1]) if x.shape[1] <= FEW_INPUTS else None,
+    )
