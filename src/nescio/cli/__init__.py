@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -27,7 +28,7 @@ from nescio.cli.reproduce import reproduce
 
 __all__ = ["app", "detect", "images", "main"]
 
-FAULT, MISTAKE, INTERRUPTED = 1, 2, 130
+FAULT, MISTAKE, INTERRUPTED, CLOSED = 1, 2, 130, 141  # the last two: 128 and the number of the signal
 
 
 class Commands(TyperGroup):
@@ -35,29 +36,43 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
+        try:
+            return self._run(ctx)
+        except InputError as error:
+            raise _end(f"Error: {error}", MISTAKE) from None
+        except BrokenPipeError:
+            raise _fall_silent() from None
+        except OSError as error:
+            raise _end(f"Error: {error.strerror or error}; no file was left half-written.", MISTAKE) from None
+        except NumericalError as error:
+            raise _end(f"Error: {error}", FAULT) from None
+        except MemoryError:
+            raise _end("Error: there is not enough memory; try fewer rows or members.", FAULT) from None
+        except KeyboardInterrupt:
+            raise _end("Interrupted; no file was left half-written.", INTERRUPTED) from None
+
+    def _run(self, ctx: Any) -> Any:
+        """Run it, and print what was noted on the way, however it ends."""
         with warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
             try:
-                result = super().invoke(ctx)
-            except InputError as error:
-                raise _end(f"Error: {error}", MISTAKE) from None
-            except OSError as error:
-                raise _end(f"Error: {error.strerror or error}; no file was left half-written.", MISTAKE) from None
-            except NumericalError as error:
-                raise _end(f"Error: {error}", FAULT) from None
-            except MemoryError:
-                raise _end("Error: there is not enough memory; try fewer rows or members.", FAULT) from None
-            except KeyboardInterrupt:
-                raise _end("Interrupted; no file was left half-written.", INTERRUPTED) from None
-        for note in dict.fromkeys(str(note.message) for note in notes):
-            typer.echo(f"Note: {note}", err=True)
-        return result
+                return super().invoke(ctx)
+            finally:
+                for note in dict.fromkeys(str(note.message) for note in notes):
+                    typer.echo(f"Note: {note}", err=True)
 
 
 def _end(sentence: str, code: int) -> typer.Exit:
     typer.echo(sentence, err=True)
     return typer.Exit(code)
+
+
+def _fall_silent() -> typer.Exit:
+    """End as other programs do when their reader has gone (``| head``), and write nothing more to it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())  # what is left in the buffer would be written, and fail, at the very end
+    return typer.Exit(CLOSED)
 
 
 app = typer.Typer(
