@@ -118,13 +118,16 @@ class Conformal:
         """The tail probability to leave out, ``(N, P)``, of rows with these verdicts.
 
         Inside: that of the rows inside. At the edge: that of the rows there, or where they are too few the smaller of
-        the one inside and the stated one. Outside: the stated one, ``1 - level``. Where there are too few rows inside,
-        the smaller of the stated one and of all that were seen.
+        the one inside and the stated one. Outside: the stated one, ``1 - level``. Unknown: the smaller of the one
+        inside, which then stands for all rows, and the stated one. Where there are too few rows inside, the smaller of
+        the stated one and of all that were seen.
         """
         inside = self._tail(self.inside, level)
-        edge = self._tail(self.edge, level) if self.enough(EDGE, level) else np.minimum(inside, 1.0 - level)
+        smaller = np.minimum(inside, 1.0 - level)
+        edge = self._tail(self.edge, level) if self.enough(EDGE, level) else smaller
         stated = np.full_like(inside, 1.0 - level)
         tails: np.ndarray = np.where((words == EDGE)[:, None], edge, inside)
+        tails = np.where((words == UNKNOWN)[:, None], smaller, tails)
         return np.where((words == OUTSIDE)[:, None], stated, tails)
 
     @staticmethod

@@ -64,7 +64,8 @@ def test_each_verdict_has_its_own_tail():
     inside, edge = np.linspace(0.2, 0.99, 99)[:, None], np.linspace(0.01, 0.5, 19)[:, None]
     words = np.array(["inside", "edge", "outside", "unknown"])
     tails = Conformal(inside, edge).tails(words, 0.9)[:, 0]
-    np.testing.assert_array_equal(tails, [inside[9, 0], edge[1, 0], 1.0 - 0.9, inside[9, 0]])
+    np.testing.assert_array_equal(tails, [inside[9, 0], edge[1, 0], 1.0 - 0.9, min(inside[9, 0], 1.0 - 0.9)])
+    assert Conformal(edge, edge).tails(words, 0.9)[3, 0] == edge[1, 0]  # wider than the stated one
     few = Conformal(inside, edge[:8])  # 9 are needed for 90 %: the wider of the two
     assert few.tails(words, 0.9)[1, 0] == min(inside[9, 0], 1.0 - 0.9)
     assert not few.enough("edge", 0.9)
@@ -164,6 +165,26 @@ def test_a_level_that_there_are_too_few_rows_for_is_said_and_never_infinite():
     assert (small.interval_kind(X, 0.99) == "fitted").all()
     own_lower, own_upper = small.predict_dist(X).interval(0.99)
     assert (upper - lower >= (own_upper - own_lower) * (1 - 1e-9)).all()
+
+
+def test_a_row_of_unknown_verdict_has_the_fitted_interval_or_a_wider_one():
+    X, y = linear(16)  # rows enough to calibrate 60 %, and too few for any verdict
+    model = DissipativeRegressor(mean=Ridge(), calibrate="conformal", **QUICK).fit(X, y)
+    assert model.conformal_.enough("inside", 0.6)
+    rows = np.concatenate([X, 1e4 * X])
+    with pytest.warns(UserWarning, match="too few to call a row outside"):
+        assert set(model.verdict(rows)) == {"unknown"}
+    assert set(model.interval_kind(rows, 0.6)) == {"fitted"}
+    for scores in (model.conformal_.inside, 0.5 + 0.5 * model.conformal_.inside):  # the latter asks for narrow ones
+        model.conformal_ = Conformal(scores, scores[:0])
+        lower, upper = model.predict_interval(rows, 0.6)
+        own_lower, own_upper = model.predict_dist(rows).interval(0.6)
+        assert (upper - lower >= (own_upper - own_lower) * (1 - 1e-9)).all()
+
+
+def test_a_level_close_to_one_is_not_rounded_in_the_warning(model):
+    with pytest.warns(UserWarning, match=r"too few for a level of 0\.9999999:"):
+        model.predict_interval(linear(3)[0], 0.9999999)
 
 
 def test_several_targets_are_calibrated_each_on_its_own(tmp_path):

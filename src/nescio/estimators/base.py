@@ -229,7 +229,8 @@ class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
 
         ``"inside"`` or ``"edge"``: on held-out rows of that verdict, it covers at the level; with too few rows at the
         edge it is the wider of the one inside and the distribution's own. ``"outside level"``: on the level outside.
-        ``"fitted"``: on the distribution alone, where there is no calibration or too little for it.
+        ``"fitted"``: on the distribution alone, where there is no calibration or too little for it, or the verdict is
+        unknown; with calibration it may be wider than the distribution's own.
         """
         check_fraction("level", level)
         return interval_kinds(self.conformal_, self._words(self._read(X)), level)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import torch
 
-from nescio.calibration import EDGE, INSIDE, OUTSIDE, Conformal
+from nescio.calibration import EDGE, INSIDE, OUTSIDE, UNKNOWN, Conformal
 from nescio.estimators.prediction import Prediction
 
 __all__ = ["calibrated_interval", "interval_kinds"]
@@ -24,7 +24,7 @@ def calibrated_interval(
     """
     if not conformal.enough(INSIDE, level):
         warnings.warn(
-            f"{len(conformal.inside)} rows to calibrate with are too few for a level of {level:g}: intervals are the "
+            f"{len(conformal.inside)} rows to calibrate with are too few for a level of {level}: intervals are the "
             "distribution's own, or as wide as the widest that was needed.",
             UserWarning,
             stacklevel=3,
@@ -37,4 +37,5 @@ def interval_kinds(conformal: Conformal | None, words: np.ndarray, level: float)
     if conformal is None:
         return np.full(len(words), FITTED)
     inside, edge = (INSIDE, EDGE) if conformal.enough(INSIDE, level) else (FITTED, FITTED)
-    return np.where(words == OUTSIDE, BEYOND, np.where(words == EDGE, edge, inside))
+    kinds = {INSIDE: inside, EDGE: edge, OUTSIDE: BEYOND, UNKNOWN: FITTED}
+    return np.array([kinds[word] for word in words.tolist()], dtype=str)
