@@ -423,9 +423,22 @@ def test_levels_that_are_not_positive(level):
     fit_fails("--outside must be positive", "--outside", level, target="price,rent")
 
 
+def test_the_level_outside_may_be_a_word():
+    table().write_csv("t.csv")
+    words = ("auto", "target", "residual")
+    for word in words:
+        works("fit", "t.csv", "--target", "price,rent", "--id", "id", "--outside", word, *FAST, "--out", word)
+    works("fit", "t.csv", "--target", "price,rent", "--id", "id", *FAST, "--out", "default")
+    level = {word: nescio.load(word).outside_std_ for word in (*words, "default")}
+    np.testing.assert_allclose(level["target"], [table()[name].std(ddof=0) for name in ("price", "rent")], rtol=1e-6)
+    np.testing.assert_array_equal(level["auto"], level["default"])
+    assert len({tuple(level[word]) for word in words}) == 3
+
+
 def test_levels_that_are_no_numbers_or_too_many():
     table().write_csv("t.csv")
-    fit_fails("--outside must be a number", "--outside", "much", "--ignore", "id")
+    fit_fails("--outside must be a number.*'auto', 'target', 'residual'", "--outside", "much", "--ignore", "id")
+    fit_fails("--outside must be a number", "--outside", "3,auto", "--ignore", "id")
     fit_fails("--outside has 2 levels for 1 targets", "--outside", "3,4", "--ignore", "id")
 
 

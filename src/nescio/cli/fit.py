@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "column_names", "fit"]
 
 NAMES = "COLUMN[,COLUMN]"
+WORDS = ("auto", "target", "residual")  # of the level outside
 
 
 def fit(
@@ -28,13 +29,13 @@ def fit(
     target: Annotated[list[str], typer.Option(metavar=NAMES, help="Columns to predict.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Where to save the model.", show_default=False)],
     outside: Annotated[
-        str | None,
+        str,
         typer.Option(
             metavar="LEVEL[,LEVEL]",
-            help="Standard deviation far from the data, in units of the target. Default: a little above its spread, "
-            "the error of a mean that has lost touch with it.",
+            help="Standard deviation far from the data, in units of the target, or a word for it: target (its spread), "
+            "residual (the errors inside), auto (a little above its spread, the error of a mean that has lost touch).",
         ),
-    ] = None,
+    ] = "auto",
     ignore: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that are not features.")] = None,
     id: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that name rows, no features.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same model.")] = 0,
@@ -69,7 +70,7 @@ def fit(
     check_columns(data, targets, frame.columns, "--target names")
     check_columns(data, left_out, frame.columns, "--ignore or --id names")
     features = _features(frame.columns, targets, left_out)
-    if len(levels) not in (0, 1, len(targets)):
+    if not isinstance(levels, str) and len(levels) not in (1, len(targets)):
         raise InputError(f"--outside has {len(levels)} levels for {len(targets)} targets; give one, or one for each.")
     if frame.height < LEAST_ROWS:
         raise InputError(f"'{data}' has {frame.height} rows; at least {LEAST_ROWS} are needed to fit.")
@@ -82,11 +83,10 @@ def fit(
     table = frame.select(features)
 
     settings: dict[str, Any] = {"random_state": seed, "device": device, "verbose": True}
+    settings["outside"] = levels if isinstance(levels, str) or len(levels) > 1 else levels[0]
     settings["calibrate"] = "conformal" if conformal else None
     if members is not None:
         settings["n_members"] = members
-    if levels:
-        settings["outside"] = levels[0] if len(levels) == 1 else tuple(levels)
     if max_steps is not None:
         settings["max_steps"] = max_steps
     model = DissipativeRegressor(**settings)
@@ -109,13 +109,17 @@ def column_names(options: list[str] | None, columns: list[str]) -> list[str]:
     return names
 
 
-def _levels(outside: str | None) -> list[float]:
-    if outside is None:
-        return []
+def _levels(outside: str) -> str | tuple[float, ...]:
+    """A word, or numbers."""
+    if outside in WORDS:
+        return outside
     try:
-        levels = [float(part) for part in outside.split(",")]
+        levels = tuple(float(part) for part in outside.split(","))
     except ValueError:
-        raise InputError(f"--outside must be a number, or numbers with commas between them; got '{outside}'.") from None
+        raise InputError(
+            f"--outside must be a number, numbers with commas between them, or one of {join_names(WORDS)}; "
+            f"got '{outside}'."
+        ) from None
     if not all(math.isfinite(level) and level > 0 for level in levels):
         raise InputError(f"--outside must be positive, a standard deviation in units of the target; got '{outside}'.")
     return levels
