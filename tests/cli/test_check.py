@@ -77,6 +77,14 @@ def test_what_cannot_be_checked_is_said(folder, arguments, why):
     assert "not made." in result.stderr
 
 
+def test_a_table_without_the_target_is_noted(folder):
+    table(200, 1).rename({"price": "cost"}).write_csv(folder / "renamed.csv")
+    result = run(folder / "good.nescio", folder / "renamed.csv")
+    note = f"Note: '{folder / 'renamed.csv'}' has no column 'price', so coverage was not checked; "
+    assert [line for line in result.stderr.splitlines() if line.startswith(note)], result.stderr
+    assert "Note" not in run(folder / "good.nescio", folder / "renamed.csv", "--target", "cost").stderr
+
+
 def test_a_model_of_an_array_takes_the_columns_in_their_order(folder):
     result = run(folder / "plain.nescio", folder / "numbers.csv", "--target", "price")
     assert result.exit_code == 0, result.output

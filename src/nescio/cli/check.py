@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nescio._validation import InputError, check_fraction
+from nescio._validation import InputError, check_fraction, join_names
 from nescio.cli.fit import NAMES, column_names
 from nescio.cli.predict import model_inputs, target_names
 from nescio.cli.tables import check_columns, numeric_frame, read_table, with_targets
@@ -53,14 +54,20 @@ def check(
 
 
 def _rows(regressor: Any, frame: pl.DataFrame, data: Path, target: list[str] | None) -> tuple[Any, Any]:
-    """Features and targets of a table; no targets where they are not named and not there."""
+    """Features and targets of a table; no targets, and a note, where they are not named and not there."""
     names = column_names(target, frame.columns) if target else target_names(regressor)
     if target:
         check_columns(data, names, frame.columns, "--target names")
     if len(names) != regressor.n_outputs_:
         raise InputError(f"--target must name the {regressor.n_outputs_} targets of the model; got {len(names)}.")
-    known = all(name in frame.columns for name in names)
-    if not known:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        warnings.warn(
+            f"'{data}' has no column {join_names(missing)}, so coverage was not checked; where the target has another "
+            "name, give that with --target.",
+            UserWarning,
+            stacklevel=2,
+        )
         return model_inputs(regressor, frame, data)[1], None
     frame = with_targets(frame, names)
     inputs = model_inputs(regressor, frame.drop(names), data)[1]
