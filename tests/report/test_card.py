@@ -17,6 +17,7 @@ from nescio._validation import InputError
 from nescio.calibration import Conformal
 from nescio.report import card, card_page
 from nescio.report.card_curves import curve_figure
+from nescio.report.card_facts import describe_columns
 from nescio.report.card_probe import column_curve, column_importance, ignorance_map, judge, seen_share
 from nescio.report.card_table import UserTable
 from page_reader import Reader
@@ -221,6 +222,35 @@ def test_categories_dates_gaps_and_free_order_of_columns_are_drawn_and_described
     drawn = [value for tag, name, value in reader.attributes if (tag, name) == ("svg", "aria-label")]
     assert any("as sold runs" in label for label in drawn)
     assert not any("as same runs" in label for label in drawn)
+
+
+def test_columns_are_described_by_the_training_rows_also_where_only_new_rows_are_shown(undrawn):
+    rng = np.random.default_rng(4)
+    size = np.append(rng.uniform(-2.0, 7.0, 238), [-2.5, 7.25])
+    frame = pd.DataFrame(
+        {
+            "size": size,
+            "gappy": np.where(np.arange(240) % 7 == 0, np.nan, np.arange(240.0)),
+            "kind": np.array(["a", "b", "c", "d"])[np.arange(240) % 4],
+            "sold": [f"2024-05-{1 + row % 20:02}" for row in range(240)],
+            "new": np.arange(240) % 2 == 0,
+            "none": [None] * 240,
+        }
+    )
+    spans = {"size": "−2.5 to 7.25", "gappy": "1 to 239", "kind": "a, b, c, … (4 kinds)",
+             "sold": "2024-05-01 to 2024-05-20", "new": "false to true", "none": "—"}  # fmt: skip
+    with pytest.warns(UserWarning, match="left out: 'none'"):
+        model = regressor(max_steps=3).fit(frame, size)
+    strange = frame[:9].assign(size=np.arange(900.0, 909.0), kind="z", sold="2031-01-01", new=True)[list(frame)[::-1]]
+    found = describe_columns(model, UserTable(strange, model.columns_), None, np.arange(6))
+    assert {column.name: column.span for column in found} == spans
+    text = Reader(card(model, new=strange)).text
+    assert "900 to 908" not in text
+    assert "−2.5 to 7.25" in text
+    plain = regressor(max_steps=3).fit(frame[["size"]].to_numpy(), size)
+    assert [one.span for one in describe_columns(plain, UserTable(np.full((3, 1), 900.0)), None, [0])] == [
+        "−2.5 to 7.25"
+    ]
 
 
 def test_a_model_without_a_level_gets_a_card_with_a_warning(undrawn):

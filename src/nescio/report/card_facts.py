@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from nescio.estimators.explanation import plain_columns
+from nescio.preprocessing import Column as TrainingColumn
 from nescio.report.card_parts import Column, Facts
 from nescio.report.card_table import UserTable
 from nescio.report.card_words import short, written
@@ -66,26 +68,39 @@ def _level(model: Any) -> str:
 
 
 def describe_columns(model: Any, rows: UserTable, costs: np.ndarray | None, ranked: np.ndarray) -> list[Column]:
-    """All columns, the most important first: what they hold, what was done, what shuffling them costs."""
+    """All columns, the most important first: what training rows hold, what was done, what shuffling them costs."""
     told = model.columns_
-    records = {} if told is None else {record["name"]: record for record in told.describe()}
+    known = told or plain_columns(rows.names)
+    places = known.places()
     cost = None if costs is None else costs.mean(axis=1)
     largest = 0.0 if cost is None else float(max(cost.max(), 0.0))
     columns = []
     for number in ranked:
-        name = rows.names[int(number)]
-        record = records.get(name, {})
+        record = {} if told is None else told.columns[number].describe()
         columns.append(
             Column(
-                name,
+                rows.names[int(number)],
                 str(record.get("kind", rows.kind(int(number)))),
-                rows.span(int(number)),
+                _span(known.columns[number], model.x_range_[:, places[number]]),
                 str(record.get("done", "as it is")) + (f" ({record['note']})" if record.get("note") else ""),
                 None if cost is None else float(cost[number]),
                 0.0 if cost is None or largest <= 0.0 else float(max(cost[number], 0.0) / largest),
             )
         )
     return columns
+
+
+def _span(column: TrainingColumn, ends: np.ndarray) -> str:
+    """From where to where the training rows go, by the ends ``(2, d)`` of the encoded column, or their categories."""
+    if column.kind == "empty":
+        return "—"
+    if not column.is_number:
+        listed = ", ".join(short(level, 16) for level in column.levels[:3])
+        return f"{listed}, … ({len(column.levels)} kinds)" if len(column.levels) > 3 else listed
+    low, high = ends[:, 0]
+    if column.kind == "number":
+        return f"{low:,.6g} to {high:,.6g}".replace("-", "−")
+    return " to ".join(dict.fromkeys([column.show(low), column.show(high)]))
 
 
 def outside_level(model: Any, number: int) -> float | None:

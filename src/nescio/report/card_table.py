@@ -121,20 +121,6 @@ class UserTable:
             return self.X.iloc[row, column]
         return self.X[int(row), column]
 
-    def span(self, column: int) -> str:
-        """From where to where a column goes, or which categories it has."""
-        values = self.values(column)
-        if self.kind(column) == CATEGORY:
-            known = sorted({str(value) for value in values if value is not None and value == value})
-            listed = ", ".join(short(value, 16) for value in known[:3])
-            return f"{listed}, … ({len(known)} kinds)" if len(known) > 3 else listed or "—"
-        known = values[~np.isnan(values)]
-        if not len(known):
-            return "—"
-        if self.kind(column) == DATE:
-            return f"{str(known.min())[:10]} to {str(known.max())[:10]}"
-        return f"{known.min():,.6g} to {known.max():,.6g}".replace("-", "−")
-
 
 def as_dates(texts: np.ndarray) -> np.ndarray:
     """Texts as ``datetime64``, NaT for what is no date."""
