@@ -17,7 +17,8 @@ HOLE = "\0"  # where a message has a value of the moment
 
 TABLE_TOOL = [
     *("_archive.py", "_files.py", "_validation.py", "calibration.py", "export.py", "persistence.py"),
-    *(f"cli/{name}.py" for name in ("__init__", "card", "check", "demo", "export", "fit", "predict", "tables")),
+    *(f"cli/{name}.py" for name in ("__init__", "card", "check", "csv_cells", "demo", "export", "fit", "predict")),
+    "cli/tables.py",
     *("networks/stack.py", "training/devices.py", "training/loop.py", "report/card_page.py", "report/card_table.py"),
     *(f"{folder}/*.py" for folder in ("estimators", "preprocessing", "testing")),
 ]

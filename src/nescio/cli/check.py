@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from nescio._validation import InputError, check_fraction, join_names
 from nescio.cli.fit import NAMES, column_names
-from nescio.cli.predict import model_inputs, target_names
-from nescio.cli.tables import check_columns, numeric_frame, read_table, with_targets
-
-if TYPE_CHECKING:
-    import polars as pl
+from nescio.cli.predict import model_inputs, reading, target_names
+from nescio.cli.tables import check_columns, numeric_frame, read_header, read_table, with_targets
 
 __all__ = ["check"]
 
@@ -42,7 +39,7 @@ def check(
     regressor = load(model)
     X = y = None
     if data is not None:
-        X, y = _rows(regressor, read_table(data), data, target)
+        X, y = _rows(regressor, data, target)
     report = check_extrapolation(regressor, X, y, level=level)
     typer.echo(report.table())
     failed = sum(line.passed is False for line in report.checks)
@@ -53,14 +50,17 @@ def check(
     typer.echo(f"The contract holds: {made} checks passed, {len(report.checks) - made} not made.", err=True)
 
 
-def _rows(regressor: Any, frame: pl.DataFrame, data: Path, target: list[str] | None) -> tuple[Any, Any]:
+def _rows(regressor: Any, data: Path, target: list[str] | None) -> tuple[Any, Any]:
     """Features and targets of a table; no targets, and a note, where they are not named and not there."""
-    names = column_names(target, frame.columns) if target else target_names(regressor)
+    columns = read_header(data)
+    names = column_names(target, columns) if target else target_names(regressor)
     if target:
-        check_columns(data, names, frame.columns, "--target names")
+        check_columns(data, names, columns, "--target names")
     if len(names) != regressor.n_outputs_:
         raise InputError(f"--target must name the {regressor.n_outputs_} targets of the model; got {len(names)}.")
-    missing = [name for name in names if name not in frame.columns]
+    features, levels = reading(regressor)
+    frame = read_table(data, None if features is None else [*features, *names], levels)
+    missing = [name for name in names if name not in columns]
     if missing:
         warnings.warn(
             f"'{data}' has no column {join_names(missing)}, so coverage was not checked; where the target has another "

@@ -13,7 +13,7 @@ from nescio._files import check_destination
 from nescio._validation import InputError, join_names
 from nescio.cli.card import check_card, check_card_rows, row_names, write_fit_card
 from nescio.cli.predict import output_columns
-from nescio.cli.tables import check_columns, check_not_input, numeric_frame, read_table, with_targets
+from nescio.cli.tables import check_columns, check_not_input, numeric_frame, read_header, read_table, with_targets
 
 if TYPE_CHECKING:
     from nescio import DissipativeRegressor
@@ -64,14 +64,15 @@ def fit(
     if card is not None:
         check_card(card, out, data)
     resolve_device(device)
-    frame = read_table(data)
-    targets = column_names(target, frame.columns)
-    left_out = [*column_names(ignore, frame.columns), *column_names(id, frame.columns)]
-    check_columns(data, targets, frame.columns, "--target names")
-    check_columns(data, left_out, frame.columns, "--ignore or --id names")
-    features = _features(frame.columns, targets, left_out)
+    columns = read_header(data)
+    targets = column_names(target, columns)
+    left_out = [*column_names(ignore, columns), *column_names(id, columns)]
+    check_columns(data, targets, columns, "--target names")
+    check_columns(data, left_out, columns, "--ignore or --id names")
+    features = _features(columns, targets, left_out)
     if not isinstance(levels, str) and len(levels) not in (1, len(targets)):
         raise InputError(f"--outside has {len(levels)} levels for {len(targets)} targets; give one, or one for each.")
+    frame = read_table(data, [*features, *targets])
     if frame.height < LEAST_ROWS:
         raise InputError(f"'{data}' has {frame.height} rows; at least {LEAST_ROWS} are needed to fit.")
     frame = with_targets(frame, targets)

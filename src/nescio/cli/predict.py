@@ -17,7 +17,7 @@ from nescio.cli.tables import check_columns, check_kind, check_not_input, numeri
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["model_inputs", "output_columns", "predict", "target_names"]
+__all__ = ["model_inputs", "output_columns", "predict", "reading", "target_names"]
 
 BLOCK = 20_000  # rows at a time: memory does not grow with the table
 PARTS = ("mean", "std", "lower", "upper", "aleatoric_std", "epistemic_std")
@@ -64,7 +64,7 @@ def predict(
     if card is not None:
         check_card(card, out, model, data)
     regressor = load(model)
-    frame = read_table(data)
+    frame = read_table(data, *reading(regressor))
     features, inputs = model_inputs(regressor, frame, data)
     targets = target_names(regressor)
     carried = frame.select([name for name in frame.columns if name not in features])
@@ -101,6 +101,14 @@ def _rates(text: str) -> tuple[float, float]:
     if outside > edge:
         raise InputError(f"--rates must not have more false alarms outside than at the edge; got '{text}'.")
     return edge, outside
+
+
+def reading(regressor: Any) -> tuple[list[str] | None, dict[str, tuple[str, ...]]]:
+    """The columns that the model uses, None where it knows no names, and the levels of those that are text."""
+    if not hasattr(regressor, "feature_names_in_"):
+        return None, {}
+    columns = () if regressor.columns_ is None else regressor.columns_.columns
+    return regressor.feature_names_in_.tolist(), {column.name: column.levels for column in columns if column.levels}
 
 
 def model_inputs(regressor: Any, frame: pl.DataFrame, data: Path) -> tuple[list[str], Any]:

@@ -8,7 +8,8 @@ import gzip
 import os
 import warnings
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from nescio._files import written_beside
 from nescio._validation import InputError, join_names
+from nescio.cli.csv_cells import read_csv_cells, read_csv_header, with_kinds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,6 +27,7 @@ __all__ = [
     "check_kind",
     "check_not_input",
     "numeric_frame",
+    "read_header",
     "read_table",
     "with_targets",
     "write_table",
@@ -66,51 +69,55 @@ def check_not_input(out: Path, *inputs: Path, option: str = "--out") -> None:
             raise InputError(f"{option} is the input '{path}' itself; give another name.")
 
 
-def read_table(path: Path) -> pl.DataFrame:
-    """A table with named columns and at least one row."""
+def read_header(path: Path) -> list[str]:
+    """The names of a table's columns."""
+    kind = _kind_of_file(path)
+    with _in_a_sentence(path, kind):
+        names = list(_polars().read_parquet_schema(path)) if kind == ".parquet" else read_csv_header(path)
+    return names
+
+
+def read_table(
+    path: Path, used: Collection[str] | None = None, levels: Mapping[str, Collection[str]] | None = None
+) -> pl.DataFrame:
+    """A table with named columns and at least one row.
+
+    In a CSV, where nothing but the cells tells what a column is, those that are ``used`` (all by default) are taken by
+    their content, those with ``levels`` as text, and the others stay as they are written.
+    """
+    kind = _kind_of_file(path)
+    with _in_a_sentence(path, kind):
+        if kind == ".parquet":
+            frame = _polars().read_parquet(path, glob=False)
+        else:
+            cells = read_csv_cells(path)
+            frame = with_kinds(cells, cells.columns if used is None else used, levels or {})
+    if not frame.height or not frame.width:
+        raise InputError(f"'{path}' has no rows; it needs data below its header.")
+    return cast("pl.DataFrame", frame)
+
+
+def _kind_of_file(path: Path) -> str:
     kind = check_kind(path)
-    polars = _polars()
+    _polars()
     if path.is_dir():
         raise InputError(f"'{path}' is a directory; give a table.")
     if not path.exists():
         raise InputError(f"there is no file '{path}'.")
+    return kind
+
+
+@contextmanager
+def _in_a_sentence(path: Path, kind: str) -> Iterator[None]:
+    """What a library says of a file that it cannot read, in a sentence of ours."""
+    faults: tuple[type[BaseException], ...] = (*_faults(), csv.Error, zlib.error, EOFError, UnicodeError)
     try:
-        if kind != ".parquet":
-            _check_header(path, kind)
-            frame = polars.read_csv(path, infer_schema_length=None, glob=False)
-        else:
-            frame = polars.read_parquet(path, glob=False)
-    except (
-        polars.exceptions.PolarsError,
-        polars.exceptions.PanicException,
-        csv.Error,
-        zlib.error,
-        EOFError,
-        UnicodeError,
-    ) as error:
+        yield
+    except faults as error:
         reason = " ".join(str(error).split())[:120].rstrip(". ")
         raise InputError(f"'{path}' cannot be read as {kind[1:]}: {reason or type(error).__name__}.") from None
     except OSError as error:
         raise InputError(f"'{path}' cannot be read as {kind[1:]}: {error.strerror or error}.") from None
-    if not frame.height or not frame.width:
-        raise InputError(f"'{path}' has no rows; it needs data below its header.")
-    return frame
-
-
-def _check_header(path: Path, kind: str) -> None:
-    """Refuse what polars would rename in silence: columns without a name, and the same name twice."""
-    opener: Any = gzip.open if kind == ".csv.gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
-        header = next((row for row in csv.reader(stream) if row), None)
-    if header is None:
-        raise InputError(f"'{path}' is empty; it needs a header and rows.")
-    if "" in header:
-        raise InputError(
-            f"column {header.index('') + 1} of '{path}' has no name; name it or drop it (an index, perhaps)."
-        )
-    twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
-    if twice:
-        raise InputError(f"'{path}' has more than one column called {join_names(twice)}; rename or drop the others.")
 
 
 def check_columns(path: Path, wanted: Iterable[str], columns: Sequence[str], who: str) -> None:

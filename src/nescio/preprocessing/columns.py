@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from nescio._validation import InputError, join_names
-from nescio.preprocessing.frames import NUMBERS, Cells, parse_dates, parse_numbers, shown_number
+from nescio.preprocessing.frames import NUMBERS, Cells, parse_booleans, parse_dates, parse_numbers, shown_number
 
 __all__ = ["KINDS", "SMALLEST_SCALE", "Block", "Column", "shown_day"]
 
@@ -86,14 +86,17 @@ class Column:
             done += ", gaps are a level" if not self.is_number else f", gaps are {self.show(self.fill)} and marked"
         return {"name": self.name, "kind": self.kind, "done": done, "columns": self.width, "note": self.note}
 
-    def encode(self, cells: Cells) -> Block:
-        """The cells as numbers; a gap or a level that training did not have is marked with a reason."""
+    def encode(self, cells: Cells, *, whole: bool = True) -> Block:
+        """The cells as numbers; a gap or a level that training did not have is marked with a reason.
+
+        A ``whole`` table in which no cell can be read is refused; among some of its rows that may be so.
+        """
         if self.kind == "empty":
             return Block(np.empty((len(cells.values), 0)), {})
-        return self._encode_number(cells) if self.is_number else self._encode_text(cells)
+        return self._encode_number(cells, whole) if self.is_number else self._encode_text(cells)
 
-    def _encode_number(self, cells: Cells) -> Block:
-        values, unreadable = self._as_numbers(cells)
+    def _encode_number(self, cells: Cells, whole: bool) -> Block:
+        values, unreadable = self._as_numbers(cells, whole)
         gaps = np.isnan(values)
         infinite = np.isinf(values)
         reasons = {int(row): f"{self.name} is infinite" for row in np.flatnonzero(infinite)}
@@ -105,15 +108,16 @@ class Column:
         parts = [filled, (gaps & self.gaps).astype(np.float64)] if self.width == 2 else [filled]
         return Block(np.stack(parts, axis=1), reasons)
 
-    def _as_numbers(self, cells: Cells) -> tuple[np.ndarray, dict[int, str]]:
+    def _as_numbers(self, cells: Cells, whole: bool) -> tuple[np.ndarray, dict[int, str]]:
         """Cells of any kind as this column's numbers, and by row the texts that are none."""
         if cells.kind == "empty" or cells.kind == self.kind or {cells.kind, self.kind} == {"number", "boolean"}:
             return cells.values, {}
         if cells.kind != "text":
             raise self._other_kind(f"holds a {cells.kind}")
-        values = parse_dates(cells.values) if self.kind == "date" else parse_numbers(cells.values)
+        parse = {"date": parse_dates, "boolean": parse_booleans}.get(self.kind, parse_numbers)
+        values = parse(cells.values)
         odd = np.flatnonzero(np.isnan(values) & ~cells.gaps)
-        if len(odd) and len(odd) == int((~cells.gaps).sum()):
+        if whole and len(odd) and len(odd) == int((~cells.gaps).sum()):
             raise self._other_kind(f"holds text, {_quoted(str(cells.values[odd[0]]))} in row {odd[0]}")
         return values, {int(row): str(cells.values[row]) for row in odd}
 

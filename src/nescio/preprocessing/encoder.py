@@ -91,7 +91,7 @@ class ColumnEncoder:
         texts: list[dict[str, str]] = [{} for _ in range(rows)]
         for column in self.columns:
             cells = read_column(frame, column.name)
-            for row, reason in column.encode(cells).reasons.items():
+            for row, reason in column.encode(cells, whole=False).reasons.items():
                 reasons[row][column.name] = reason
             if column.kind == "many levels":
                 for row, text in enumerate(cells.as_text()):

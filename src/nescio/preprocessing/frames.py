@@ -16,6 +16,7 @@ __all__ = [
     "column_names",
     "is_frame",
     "number_of_rows",
+    "parse_booleans",
     "parse_dates",
     "parse_numbers",
     "read_column",
@@ -211,6 +212,12 @@ def _parse_date(text: str) -> float:
     except ValueError:
         return float("nan")
     return float(moment.astype(np.int64)) / DAY - minutes / 1440
+
+
+def parse_booleans(texts: np.ndarray) -> np.ndarray:
+    """Texts such as true or False as 1 and 0, and numbers as themselves; NaN for what is neither, and for None."""
+    words = {"true": "1", "false": "0"}
+    return parse_numbers(np.array([text and words.get(text.lower(), text) for text in texts.tolist()], dtype=object))
 
 
 def parse_numbers(texts: np.ndarray) -> np.ndarray:

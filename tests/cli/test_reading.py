@@ -1,0 +1,139 @@
+"""What a CSV says is what is read: categories as at fit time, and columns that the model does not use, cell by cell."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import nescio
+from nescio.cli import app
+from nescio.cli.check import _rows
+from nescio.cli.tables import read_table
+
+FAST = ("--max-steps", "3", "--members", "1", "--device", "cpu", "--no-conformal")
+
+
+@pytest.fixture(autouse=True)
+def _inside_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def works(*arguments: Any) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return str(result.stderr)
+
+
+def fails(*arguments: Any) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 2, result.output
+    return str(result.stderr)
+
+
+def write(path: str, header: str, lines: list[str]) -> None:
+    Path(path).write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+
+
+def cells(path: str) -> list[dict[str, str]]:
+    with Path(path).open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+CODES, ANSWERS = ("01", "02", "1A", "3.0"), ("True", "False", "maybe")
+
+
+def coded(rows: int = 48) -> list[str]:
+    """Lines of a size, two columns of levels that look like numbers or booleans one by one, a flag, and a price."""
+    sizes = np.random.default_rng(2).normal(50.0, 9.0, rows).round(2)
+    return [
+        f"{size},{CODES[row % 4]},{ANSWERS[row % 3]},{('TRUE', 'FALSE')[row % 2]},{3 * size:.1f}"
+        for row, size in enumerate(sizes)
+    ]
+
+
+HEADER = "size,code,answer,flag,price"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> bytes:
+    folder = tmp_path_factory.mktemp("model")
+    write(str(folder / "t.csv"), HEADER, coded())
+    works("fit", folder / "t.csv", "--target", "price", *FAST, "--out", folder / "m")
+    return (folder / "m").read_bytes()
+
+
+@pytest.fixture
+def model(saved) -> None:
+    Path("m").write_bytes(saved)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_training_rows_are_known_whatever_else_is_in_the_file(model, code, answer):
+    write("n.csv", HEADER, [line for line in coded() if f",{code},{answer}," in line])
+    works("predict", "m", "n.csv", "--out", "p.csv", "--explain")
+    found = cells("p.csv")
+    assert len(found) == 4
+    assert not any("no training row has" in row["why"] for row in found)
+    x, y = _rows(nescio.load(Path("m")), Path("n.csv"), None)
+    assert x["code"].to_list() == [code] * 4
+    assert x["answer"].to_list() == [answer] * 4
+    assert y.tolist() == [float(row["price"]) for row in cells("n.csv")]
+
+
+def test_a_level_that_differs_in_its_letters_only_is_another_one(model):
+    write("n.csv", HEADER, ["50.0,1,maybe,TRUE,0", "50.0,3,maybe,TRUE,0", "50.0,01,true,TRUE,0"])
+    works("predict", "m", "n.csv", "--out", "p.csv", "--explain")
+    found = [row["why"] for row in cells("p.csv")]
+    for why, end in zip(found, ["code = '1'", "code = '3'", "answer = 'true'"], strict=True):
+        assert f"no training row has {end}" in why
+
+
+@pytest.mark.parametrize(("cell", "reason"), [(",FALSE,", "flag = 'odd' is not a"), ("60.3,", "size = 'odd' is not a")])
+def test_one_odd_cell_is_explained_and_leaves_the_others_readable(model, cell, reason):
+    lines = coded()[:6]
+    assert cell in lines[5]
+    write("n.csv", HEADER, [*lines[:5], lines[5].replace(cell.strip(","), "odd")])
+    works("predict", "m", "n.csv", "--out", "p.csv", "--explain")
+    assert [reason in row["why"] for row in cells("p.csv")] == [False] * 5 + [True]
+
+
+CARRIED = ["0012", "1e5", "True", "3.10", "", "NA", "12345678901234567890123", "+7", '"a, b"', "-0"]
+
+
+@pytest.mark.parametrize("out", ["p.csv", "p.parquet"])
+def test_columns_that_are_carried_through_come_out_as_they_went_in(model, out):
+    lines = coded()[: len(CARRIED)]
+    for column in [CARRIED, *([cell] * len(CARRIED) for cell in ("0012", "1e5", "True"))]:
+        write("n.csv", f"id,{HEADER}", [f"{cell},{line}" for cell, line in zip(column, lines, strict=True)])
+        works("predict", "m", "n.csv", "--out", out)
+        before = cells("n.csv")
+        after = cells(out) if out.endswith(".csv") else pl.read_parquet(out).fill_null("").to_dicts()
+        assert [row["id"] for row in after] == [row["id"] for row in before]
+        assert [row["price"] for row in after] == [row["price"] for row in before], "the target too"
+
+
+def test_ids_are_as_they_are_written_at_fit_time(monkeypatch):
+    command = importlib.import_module("nescio.cli.fit")
+    seen: list[Any] = []
+    monkeypatch.setattr(command, "write_fit_card", lambda *arguments: seen.append(arguments[4]) or 1)
+    write("t.csv", f"id,{HEADER}", [f"{row:04},{line}" for row, line in enumerate(coded())])
+    works("fit", "t.csv", "--target", "price", "--id", "id", *FAST, "--out", "m", "--card", "c.html")
+    assert seen[0][:2] == ["0000", "0001"]
+
+
+def test_numbers_are_those_that_python_reads():
+    rng = np.random.default_rng(3)
+    texts = [repr(value) for value in (rng.normal(size=500) * 10.0 ** rng.uniform(-300, 300, 500)).tolist()]
+    write("t.csv", "a,b", [f"{text},{row}" for row, text in enumerate([*texts, "", '""', "5.", ".5", "-3", "1E3"])])
+    frame = read_table(Path("t.csv"))
+    expected = [float(text) for text in texts] + [None, None, 5.0, 0.5, -3.0, 1000.0]
+    assert frame["a"].to_list() == expected
+    assert frame["b"].dtype == pl.Float64
