@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -68,7 +69,8 @@ def test_the_distance_is_an_input_where_there_are_four_or_where_it_is_asked_for(
 
 
 def test_rows_that_are_all_alike_have_a_distance_too():
-    model = DissipativeRegressor(**QUICK, distance_input=True).fit(np.full((12, 4), 3.0), np.arange(12.0))
+    with pytest.warns(UserWarning, match="no column of X varies"):
+        model = DissipativeRegressor(**QUICK, distance_input=True).fit(np.full((12, 4), 3.0), np.arange(12.0))
     assert np.isfinite(model.predict_dist(np.array([[3.0] * 4, [9.0] * 4])).std).all()
 
 
@@ -249,16 +251,48 @@ def test_the_graded_prior_rises_as_the_weighted_errors_of_held_out_rows_do():
         assert variance == pytest.approx(0.01 + expected, rel=1e-5)
 
 
-def test_constant_columns_duplicate_rows_and_a_constant_target_are_legal():
+def test_constant_columns_and_duplicate_rows_are_legal():
     X, y = make_table()
     X = np.c_[X, np.full(70, 3.0), X[:, 0]]
     X, y = np.r_[X, X], np.r_[y, y]
     model = DissipativeRegressor(**QUICK).fit(X, y)
     assert np.isfinite(model.predict_dist(X).std).all()
-    assert np.isfinite(DissipativeRegressor(**QUICK).fit(X, np.full(140, 2.0)).predict_dist(X).std).all()
-    assert np.isfinite(
-        DissipativeRegressor(**QUICK).fit(np.ones((20, 2)), np.arange(20.0)).predict_dist(X[:, :2]).std
-    ).all()
+
+
+@pytest.mark.parametrize(
+    "constant", [2.0, 0.0, 0.1 + np.spacing(0.1) * (np.arange(70) % 2)], ids=["2", "0", "rounding"]
+)
+def test_a_constant_target_is_legal_and_said_to_be_one(constant):
+    X, y = make_table()
+    words = r"^y is constant \((2|0|0\.1) in every row\), so nothing can be learned from it"
+    with pytest.warns(UserWarning, match=words):
+        model = DissipativeRegressor(**QUICK).fit(X, np.broadcast_to(constant, 70))
+    assert np.isfinite(model.predict_dist(X).std).all()
+    assert model.y_scale_ == 1.0
+    with pytest.warns(UserWarning, match="^column 1 of y is constant"):
+        both = VariationalVarianceRegressor(**QUICK).fit(X, np.c_[y, np.broadcast_to(constant, 70)])
+    assert both.y_scale_[0] == pytest.approx(np.std(y), rel=1e-12)
+
+
+def test_features_that_are_all_constant_are_legal_and_said_to_be():
+    X, _ = make_table()
+    with pytest.warns(UserWarning, match="no column of X varies, so there is nothing to tell one row from another by"):
+        model = DissipativeRegressor(**QUICK).fit(np.ones((20, 2)), np.arange(20.0))
+    assert np.isfinite(model.predict_dist(X[:, :2]).std).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_target_that_varies_in_its_last_digits_keeps_its_spread(weighted):
+    X, y = make_table()
+    y = 1e6 + 1e-7 * np.round(y, 2)
+    weights = np.random.default_rng(4).uniform(1.0, 2.0, 70) if weighted else None
+    model = DissipativeRegressor(**QUICK).fit(X, y, weights)
+    exact = [Fraction(value) - 10**6 for value in y.tolist()]  # no digit is lost
+    parts = [Fraction(1)] * 70 if weights is None else [Fraction(value) for value in weights.tolist()]
+    mean = sum(w * e for w, e in zip(parts, exact, strict=True)) / sum(parts)
+    variance = sum(w * (e - mean) ** 2 for w, e in zip(parts, exact, strict=True)) / sum(parts)
+    np.testing.assert_allclose(model.y_scale_, float(variance) ** 0.5, rtol=1e-10)
+    np.testing.assert_allclose(model.y_shift_, float(10**6 + mean), rtol=2e-16)
 
 
 def test_four_rows_are_enough_and_three_are_not():

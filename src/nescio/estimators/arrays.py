@@ -19,12 +19,18 @@ __all__ = [
     "check_weights",
     "encode_rows",
     "encode_training",
+    "target_scaler",
+    "warn_of_constants",
     "weighted_scaler",
 ]
 
 LEAST_ROWS = 4  # two folds of two: fewer rows leave no residual that the mean has not seen
 
 LARGEST_VALUE = 1e100  # its square is still a number
+
+CONSTANT = 1e-12  # spread over size: rounding of the mean leaves a trace in a constant
+
+CONSTANT_TARGET = 64 * np.finfo(np.float64).eps  # the same of a target: rounding of a sum leaves a trace in its numbers
 
 LARGEST = 1e8
 """Standardised inputs are clipped here, so that no float32 overflows on the way; the anchor ends long before."""
@@ -156,7 +162,42 @@ def weighted_scaler(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.
             f"the table holds numbers beyond {LARGEST_VALUE:g}, such as {largest:g}; "
             "rescale the column or drop the row."
         )
+    shift, scale = _moments(values, weights)
+    return shift, np.where(scale <= CONSTANT * np.abs(values).max(axis=0), 1.0, scale)
+
+
+def target_scaler(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """:func:`weighted_scaler` of targets, where 1e6 with a spread of 1e-7 is no constant; a warning where one is.
+
+    So small a spread is measured from the first row, from which the others differ by few digits and without rounding.
+    """
+    shift, scale = weighted_scaler(values, weights)
+    size = np.abs(values).max(axis=0)
+    centre, spread = _moments(values - values[0], weights)
+    constant = spread <= CONSTANT_TARGET * size
+    for place in np.flatnonzero(constant):
+        name = f"column {place} of y" if len(constant) > 1 else "y"
+        warnings.warn(
+            f"{name} is constant ({values[0, place]:g} in every row), so nothing can be learned from it and its spread "
+            "is taken as 1; is it the target that you mean?",
+            UserWarning,
+            stacklevel=5,
+        )
+    small = (_moments(values, weights)[1] <= CONSTANT * size) & ~constant
+    return np.where(small, values[0] + centre, shift), np.where(small, spread, scale)
+
+
+def _moments(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     shift = np.average(values, axis=0, weights=weights)
-    scale = np.sqrt(np.average(np.square(values - shift), axis=0, weights=weights))
-    constant = scale <= 1e-12 * np.abs(values).max(axis=0)  # rounding of the mean leaves a trace in a constant
-    return shift, np.where(constant, 1.0, scale)
+    return shift, np.sqrt(np.average(np.square(values - shift), axis=0, weights=weights))
+
+
+def warn_of_constants(inputs: np.ndarray) -> None:
+    """Say where no column of ``inputs (N, D)`` varies."""
+    if np.array_equal(inputs.min(axis=0), inputs.max(axis=0)):
+        warnings.warn(
+            "no column of X varies, so there is nothing to tell one row from another by; are these the features that "
+            "you mean?",
+            UserWarning,
+            stacklevel=5,
+        )

@@ -23,6 +23,8 @@ from nescio.estimators.arrays import (
     check_targets,
     check_weights,
     encode_training,
+    target_scaler,
+    warn_of_constants,
     weighted_scaler,
 )
 from nescio.estimators.foreign import ForeignMean
@@ -126,7 +128,8 @@ class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
         x_shift, x_scale = weighted_scaler(inputs, weights)
         if columns is not None:
             x_scale = np.where(np.isnan(columns.scales), x_scale, columns.scales)
-        y_shift, y_scale = weighted_scaler(targets, weights)
+        y_shift, y_scale = target_scaler(targets, weights)
+        warn_of_constants(inputs)
         problem = Problem(
             (inputs - x_shift) / x_scale,
             (targets - y_shift) / y_scale,
