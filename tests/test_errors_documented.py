@@ -28,6 +28,7 @@ UNLISTED = {
     "state.py": "files that were altered: 'cannot be loaded' of the page stands for all of them",
     "state_columns.py": "as above",
     "state_conformal.py": "as above",
+    "state_core.py": "as above",
     "together.py": "stacks of models, for benchmarks",
 }
 """Modules whose messages need not be on the page, and why; those of theirs that a user meets may be."""

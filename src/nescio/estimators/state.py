@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,16 @@ import torch
 
 from nescio._fields import Fields, Tensors
 from nescio._validation import InputError
-from nescio.distributions import Gamma
-from nescio.estimators.core import Bag, CoreModel, Elsewhere, Mean
+from nescio.estimators.core import Bag, CoreModel, Elsewhere
 from nescio.estimators.dissipative import DissipativeRegressor
 from nescio.estimators.foreign import given_mean
 from nescio.estimators.levels import given_level
 from nescio.estimators.probes import check_probes, probe_arrays, take_probes
 from nescio.estimators.state_columns import table_state, take_support, take_table
 from nescio.estimators.state_conformal import conformal_from_state, conformal_to_state
+from nescio.estimators.state_core import as_array, read_core
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
-from nescio.networks import ACTIVATIONS, MLP, Anchor, ConcentrationRateHead, ModuleStack, Network, VarianceShapeHead
+from nescio.networks import ACTIVATIONS, MLP, ModuleStack, Network
 from nescio.pseudo_inputs.settings import settings_from_json, settings_to_json
 
 __all__ = ["FACTORIES", "from_state", "given_networks", "to_state"]
@@ -31,12 +30,9 @@ Arrays = dict[str, np.ndarray]
 ESTIMATORS: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (DissipativeRegressor, VariationalVarianceRegressor)
 }
-HEADS: dict[str, type[Any]] = {kind.__name__: kind for kind in (ConcentrationRateHead, VarianceShapeHead)}
 NETWORKS = ("mean_network", "precision_network")
 FACTORIES = (*NETWORKS, "mean", "outside")
 """Arguments that are the user's code: never written, given back at load."""
-MAPS = {"mean_network": 1, "precision_network": 2}
-LARGEST_HEAD_SETTING = 80.0  # exp(80) is still a float32
 
 
 def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
@@ -52,20 +48,20 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
     core, support = model.core_, model.support_
     outputs = model.n_outputs_
     arrays = {name: getattr(model, f"{name}_") for name in ("x_shift", "x_scale", "y_shift", "y_scale", "inside_std")}
-    arrays["offset"] = _array(core.offset)
+    arrays["offset"] = as_array(core.offset)
     arrays["head"] = np.array(dataclasses.astuple(core.head), dtype=np.float64)
-    arrays["support_reference"], arrays["support_scores"] = _array(support.neighbours.reference), support.scores
+    arrays["support_reference"], arrays["support_scores"] = as_array(support.neighbours.reference), support.scores
     if core.reference_prior is not None:
-        arrays["prior_concentration"] = _array(core.reference_prior.concentration.expand(outputs))
-        arrays["prior_rate"] = _array(core.reference_prior.rate.expand(outputs))
+        arrays["prior_concentration"] = as_array(core.reference_prior.concentration.expand(outputs))
+        arrays["prior_rate"] = as_array(core.reference_prior.rate.expand(outputs))
     if core.anchor is not None:
-        arrays["anchor_centres"] = _array(core.anchor.centres)
+        arrays["anchor_centres"] = as_array(core.anchor.centres)
         arrays["anchor_range"] = np.array([core.anchor.start, core.anchor.full, core.anchor.spacing], dtype=np.float64)
     arrays |= probe_arrays(model)
     calibration, conformal = conformal_to_state(model.conformal_)
     arrays |= calibration
     for role, (_, parameters) in _networks(core).items():
-        arrays |= {f"{role}/{name}": _array(value) for name, value in parameters.items()}
+        arrays |= {f"{role}/{name}": as_array(value) for name, value in parameters.items()}
     more, table = table_state(model)
     arrays |= more
     names, targets = getattr(model, "feature_names_in_", None), getattr(model, "target_names_", None)
@@ -104,12 +100,6 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
         "conformal": conformal,
     }
     return {name: np.ascontiguousarray(value) for name, value in arrays.items()}, description
-
-
-def _array(value: torch.Tensor) -> np.ndarray:
-    if value.dtype not in (torch.float16, torch.float32, torch.float64):
-        raise InputError(f"a network with parameters of type {value.dtype} cannot be saved; use float32.")
-    return value.detach().cpu().numpy()
 
 
 def _networks(core: CoreModel) -> dict[str, tuple[Network, Mapping[str, torch.Tensor]]]:
@@ -188,7 +178,7 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
     attributes["conformal_"] = conformal_from_state(conformal, tensors, outputs)
     members = core.whole("members", least=1)
     probes = take_probes(tensors, members, inputs, outputs, single)
-    attributes["core_"] = _core(core, tensors, members, inputs, outputs, given).to(device)
+    attributes["core_"] = read_core(core, tensors, members, inputs, outputs, given).to(device)
     tensors.done()
     absent = isinstance(attributes["core_"].mean, Elsewhere)
     attributes["foreign_"] = foreign = given_mean(absent, given, params.get("prefit") is True, outputs)
@@ -200,92 +190,3 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
         setattr(model, name, value)
     check_probes(model, probes, given)
     return model
-
-
-def _core(
-    entry: Fields, tensors: Tensors, members: int, inputs: int, outputs: int, given: Mapping[str, Any]
-) -> CoreModel:
-    offset = torch.tensor(tensors.take("offset", (members, 2, 1, outputs)))
-    prior = None
-    if entry.flag("reference_prior"):
-        prior = Gamma(
-            torch.tensor(tensors.take("prior_concentration", (outputs,), positive=True)),
-            torch.tensor(tensors.take("prior_rate", (outputs,), positive=True)),
-        )
-    bag = entry.whole("bag", least=1)
-    if bag < members:
-        raise InputError(f"the manifest's model.core.bag must not be below its {members} members.")
-    anchor = _anchor(entry.optional_whole("anchor", least=1), tensors, inputs)
-    told = entry.flag("distance_input")
-    if told and anchor is None:
-        raise InputError("the manifest's model.core.distance_input needs an anchor to measure from.")
-    mean: Mean = Elsewhere(outputs)
-    described, network = entry.section("mean_network"), given.get("mean_network")
-    if described.peek("kind") != "mean":
-        mean = Bag(*_network(described, "mean_network", tensors, bag, inputs, outputs, network))
-    else:
-        described.word("kind", ["mean"])
-        described.done()
-        if network is not None:
-            raise InputError("this model's mean is not a network; leave mean_network out of load.")
-    role = "precision_network"
-    core = CoreModel(
-        mean,
-        *_network(entry.section(role), role, tensors, members, inputs + told, outputs, given.get(role)),
-        _head(HEADS[entry.word("head", HEADS)], tensors),
-        offset,
-        prior,
-        anchor,
-        entry.flag("anchor_variance"),
-        entry.flag("fade_mean"),
-        told,
-    )
-    entry.done()
-    return core
-
-
-def _head(kind: type[Any], tensors: Tensors) -> Any:
-    settings = tensors.take("head", (len(dataclasses.fields(kind)),), np.float64)
-    if settings.min() < 0.0 or settings[0] == 0.0 or settings.max() > LARGEST_HEAD_SETTING:
-        raise InputError("the tensor 'head' holds a setting beyond its bounds; the model file is damaged.")
-    return kind(*settings.tolist())
-
-
-def _anchor(centres: int | None, tensors: Tensors, inputs: int) -> Anchor | None:
-    if centres is None:
-        return None
-    points = tensors.take("anchor_centres", (centres, inputs))
-    start, full, spacing = tensors.take("anchor_range", (3,), np.float64).tolist()
-    if not (0.0 <= start < full and spacing > 0.0):
-        raise InputError(
-            "the tensor 'anchor_range' must hold two ascending distances and a positive one; the model file is damaged."
-        )
-    return Anchor(torch.tensor(points), start, full, spacing)
-
-
-def _network(
-    entry: Fields, role: str, tensors: Tensors, members: int, inputs: int, outputs: int, factory: Any
-) -> tuple[Network, dict[str, torch.Tensor]]:
-    maps = MAPS[role]
-    own = entry.word("kind", ("mlp", "given back")) == "mlp"
-    if own and factory is not None:
-        raise InputError(f"this model has a {role} of the library's own; leave {role} out of load.")
-    if own:
-        widths = [inputs, *entry.widths("hidden"), outputs]
-        network: Network = MLP(inputs, outputs, widths[1:-1], entry.word("activation", ACTIVATIONS), maps)
-        shapes: dict[str, tuple[tuple[int, ...], Any]] = {}
-        for layer, (fan_in, fan_out) in enumerate(pairwise(widths)):
-            shapes[f"weight{layer}"] = ((maps, fan_in, fan_out), np.float32)
-            shapes[f"bias{layer}"] = ((maps, 1, fan_out), np.float32)
-    else:
-        if not callable(factory):
-            raise InputError(f"the {role} is your own code and not in the file; give it back: load(path, {role}=...).")
-        network = ModuleStack(lambda: factory(inputs, maps * outputs), maps)
-        drawn = network.initialise([torch.Generator()])
-        shapes = {name: (tuple(value.shape[1:]), _array(value).dtype) for name, value in drawn.items()}
-    entry.done()
-    try:
-        arrays = {n: tensors.take(f"{role}/{n}", (members, *shape), dtype) for n, (shape, dtype) in shapes.items()}
-    except InputError as error:
-        raise error if own else InputError(f"the {role} given back does not fit the saved one: {error}") from None
-    return network, {name: torch.tensor(array) for name, array in arrays.items()}
