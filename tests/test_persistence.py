@@ -151,11 +151,12 @@ def test_column_and_target_names_come_back(tmp_path):
     x, y = table()
     frame = pd.DataFrame(x, columns=["a", 'ü "quoted"', "c\nd"])
     fitted = VariationalVarianceRegressor(**TINY).fit(frame, y)
-    fitted.target_names_ = ["price"]
+    fitted.target_names_, fitted.id_names_ = ["price"], ["house", "year"]
     nescio.save(fitted, tmp_path / "m")
     loaded = nescio.load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.feature_names_in_, fitted.feature_names_in_, strict=True)
     assert loaded.target_names_ == ["price"]
+    assert loaded.id_names_ == ["house", "year"]
     assert_same(answers(fitted, frame), answers(loaded, frame))
     with pytest.raises(ValueError, match="X lacks 'a'"):
         loaded.predict(frame.rename(columns={"a": "b"}))

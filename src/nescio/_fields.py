@@ -114,6 +114,11 @@ class Fields:
             raise self._refuse(name, f"null or a list of {count} names", value)
         return list(value)
 
+    def optional_names(self, name: str) -> list[str] | None:
+        """Any number of names, or None where nothing is written."""
+        value = self._values.get(name)
+        return self.names(name, len(value) if isinstance(value, list) else 1) if name in self._values else None
+
     def widths(self, name: str) -> list[int]:
         """Widths of layers: at most 1,000 whole numbers of at least 1."""
         value = self._take(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -49,6 +50,20 @@ def test_predict_writes_a_card_of_the_verdicts():
     reader = Reader(Path("new.html").read_text(encoding="utf-8"))
     assert reader.faults() == []
     assert "The new rows" in reader.text
+
+
+def test_the_card_of_new_rows_calls_them_by_the_ids_of_the_fit():
+    assert run("fit", "t.csv", "--target", "price", "--id", "id", "--out", "m.nescio", *FAST).exit_code == 0
+    new = pl.DataFrame({"id": ["a boat", "a house"], "size": [1e4, 100.0], "age": [900, 40]})
+    new.write_csv("new.csv")
+    new.drop("id").write_csv("nameless.csv")
+    heads = {}
+    for name in ("new", "nameless"):
+        assert run("predict", "m.nescio", f"{name}.csv", "--out", "p.csv", "--card", "c.html").exit_code == 0
+        heads[name] = re.findall(
+            r'<tr><th scope="row">([^<]*)</th><td><span class="verdict', Path("c.html").read_text()
+        )
+    assert heads == {"new": ["a boat"], "nameless": ["1"]}
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def check_card_rows(rows: int) -> None:
 
 
 def row_names(frame: pl.DataFrame, ids: Sequence[str]) -> list[str] | None:
-    """What the id columns say of each row; None without such columns."""
-    if not ids:
+    """What the id columns say of each row; None without such columns, or where the table lacks one."""
+    if not ids or not set(ids) <= set(frame.columns):
         return None
     return [" ".join(str(cell) for cell in row) for row in frame.select(list(ids)).iter_rows()]
 
@@ -68,11 +68,11 @@ def write_fit_card(
     return count
 
 
-def write_new_card(path: Path, model: Any, inputs: Any, edge: float, outside: float) -> None:
+def write_new_card(path: Path, model: Any, inputs: Any, names: list[str] | None, edge: float, outside: float) -> None:
     """The verdicts on a new table, and its rows to look at."""
     from nescio.report import card
 
-    write(path, card(model, new=inputs, edge=edge, outside=outside))
+    write(path, card(model, new=inputs, new_names=names, edge=edge, outside=outside))
 
 
 def write(path: Path, text: str) -> None:

@@ -66,7 +66,8 @@ def fit(
     resolve_device(device)
     columns = read_header(data)
     targets = column_names(target, columns)
-    left_out = [*column_names(ignore, columns), *column_names(id, columns)]
+    ids = column_names(id, columns)
+    left_out = [*column_names(ignore, columns), *ids]
     check_columns(data, targets, columns, "--target names")
     check_columns(data, left_out, columns, "--ignore or --id names")
     features = _features(columns, targets, left_out)
@@ -95,10 +96,12 @@ def fit(
     model.fit(table, y[:, 0] if len(targets) == 1 else y)
     model.verbose = False
     model.target_names_ = targets
+    if ids:
+        model.id_names_ = ids
     save(model, out)
     typer.echo("\n".join([*_columns_table(model), _summary(model, time.perf_counter() - began, out)]), err=True)
     if card is not None:
-        judged = write_fit_card(card, model, table, y, row_names(frame, column_names(id, frame.columns)), seed)
+        judged = write_fit_card(card, model, table, y, row_names(frame, ids), seed)
         typer.echo(f"Judged by a second fit without {judged} rows. The card is in {card}.", err=True)
 
 

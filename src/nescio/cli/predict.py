@@ -11,7 +11,7 @@ import typer
 
 from nescio._files import check_destination
 from nescio._validation import InputError, check_fraction, join_names
-from nescio.cli.card import check_card, write_new_card
+from nescio.cli.card import check_card, row_names, write_new_card
 from nescio.cli.tables import check_columns, check_kind, check_not_input, numeric_frame, read_table, write_table
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def predict(
     watch = watch_rows(answers[outputs.index("support")], regressor.support_, edge, outside)
     typer.echo(str(watch), err=True)
     if card is not None:
-        write_new_card(card, regressor, inputs, edge, outside)
+        names = row_names(frame, getattr(regressor, "id_names_", ()))
+        write_new_card(card, regressor, inputs, names, edge, outside)
         typer.echo(f"The card is in {card}.", err=True)
 
 

@@ -64,7 +64,7 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
         arrays |= {f"{role}/{name}": as_array(value) for name, value in parameters.items()}
     more, table = table_state(model)
     arrays |= more
-    names, targets = getattr(model, "feature_names_in_", None), getattr(model, "target_names_", None)
+    names, targets, ids = (getattr(model, given, None) for given in ("feature_names_in_", "target_names_", "id_names_"))
     description = {
         "class": kind,
         "params": settings_to_json(model.get_params(deep=False), FACTORIES),
@@ -75,6 +75,7 @@ def to_state(model: Any) -> tuple[Arrays, dict[str, Any]]:
             "single_target": bool(model.single_target_),
             "feature_names": None if names is None else [str(name) for name in names],
             "target_names": None if targets is None else [str(name) for name in targets],
+            "id_names": None if ids is None else [str(name) for name in ids],
             "shape": float(model.shape_),
             "kl_weight": float(model.kl_weight_),
             "level_function": model.level_ is not None,
@@ -165,7 +166,7 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
         "kl_weight_": fitted.number("kl_weight", least=0.0),
     }
     names, targets = fitted.names("feature_names", n_features), fitted.names("target_names", outputs)
-    level_function = fitted.optional_flag("level_function")
+    ids, level_function = fitted.optional_names("id_names"), fitted.optional_flag("level_function")
     fitted.done()
     if table.columns is not None and names != table.columns.names:
         raise InputError("the manifest's model.fitted.feature_names are not those of its columns.")
@@ -173,6 +174,8 @@ def from_state(arrays: Arrays, description: Any, given: Mapping[str, Any], devic
         attributes["feature_names_in_"] = np.array(names, dtype=object)
     if targets is not None:
         attributes["target_names_"] = targets
+    if ids is not None:
+        attributes["id_names_"] = ids
     attributes["support_"] = take_support(support, tensors, inputs)
     attributes["level_"] = given_level(params, level_function, given, attributes["y_scale_"])
     attributes["conformal_"] = conformal_from_state(conformal, tensors, outputs)
