@@ -248,8 +248,9 @@ def test_unknown_columns_are_named_with_a_guess():
 
 
 def test_a_table_with_another_separator_is_recognised():
-    table().write_csv("t.csv", separator=";")
-    fit_fails("single column, so write it with commas")
+    for separator, words in {";": "semicolons", "\t": "tabs", "|": "vertical bars"}.items():
+        table().write_csv("t.csv", separator=separator, decimal_comma=separator == ";")
+        fit_fails(f"'t.csv' has {words} between its cells; write it with commas there, and with points in decimal")
 
 
 def test_files_that_are_missing_empty_or_of_another_kind():
@@ -269,8 +270,11 @@ def test_files_that_are_missing_empty_or_of_another_kind():
 def test_files_that_cannot_be_read():
     Path("t.csv").write_bytes(b"size,price\n1,\xff\xfe\n" * 9)
     fit_fails("'t.csv' cannot be read as csv")
-    Path("t.csv").write_text("size,price\n1,2\n1,2,3\n")
-    fit_fails("'t.csv' cannot be read as csv")
+    Path("t.csv").write_text('size,price\n"1\n ",2\n1,2,3\n')
+    fit_fails("line 4 of 't.csv' has 3 cells and the header 2; give each row a cell for each column, in quotes where")
+    for rows in ("1,2,3\n4,5\n6,7,8\n", "1,2,3\n4,,\n6,7", "1,2,3\n\n6\n"):
+        Path("t.csv").write_text(f"size,rooms,price\n{rows}")
+        fit_fails(r"line \d of 't.csv' has [12] cells and the header 3; give each row a cell")
     Path("t.csv").write_text(f"size,price{'e' * 200_000}\n1,2\n")
     fit_fails("'t.csv' cannot be read as csv: field larger than field limit")
     Path("t.parquet").write_bytes(b"PAR1 but not really")
@@ -295,9 +299,9 @@ def test_columns_that_cannot_be_used_are_named():
     table().write_csv("t.csv")
     fit_fails(r"column 'id' holds text that is nearly always another one \(24 different .*--ignore or --id")
     texts = table().drop("id").with_columns(pl.col("size").cast(pl.String))
-    texts = texts.with_columns(size=pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("n/a")).otherwise("size"))
+    texts = texts.with_columns(size=pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("large")).otherwise("size"))
     texts.write_csv("t.csv")
-    fit_fails(r"column 'size' holds text among numbers \('n/a' in row 5\); leave such cells empty")
+    fit_fails(r"column 'size' holds text among numbers \('large' in row 5\); leave such cells empty")
     table().drop("id").with_columns(list=pl.concat_list("size", "rent")).write_parquet("t.parquet")
     fit_fails("column 'list' holds values of type List", data="t.parquet")
     table().drop("id").with_columns(size=pl.lit(float("inf"))).write_csv("t.csv")

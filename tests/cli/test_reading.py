@@ -137,3 +137,43 @@ def test_numbers_are_those_that_python_reads():
     expected = [float(text) for text in texts] + [None, None, 5.0, 0.5, -3.0, 1000.0]
     assert frame["a"].to_list() == expected
     assert frame["b"].dtype == pl.Float64
+
+
+WORDS = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
+
+
+def test_words_for_gaps_are_gaps_and_a_note_says_where():
+    lines = [f"{row}.5,{('red', 'blue')[row % 2]},{('true', 'false')[row % 2]},{row}" for row in range(40)]
+    lines += [f"{word},{word},{word},50" for word in WORDS]
+    write("t.csv", "size,colour,flag,price", [*lines, "7.5,red,true,NA"])
+    told = works("fit", "t.csv", "--target", "price", *FAST, "--out", "m")
+    listed = "9 in 'size', 9 in 'colour', 9 in 'flag', 1 in 'price'"
+    assert f"Note: cells that hold '#N/A', '<NA>', 'N/A', 'NA', 'NULL' and 4 more are taken as gaps ({listed})." in told
+    assert "Note: 1 of 50 rows lack 'price' and are left out." in told
+    columns = nescio.load(Path("m")).columns_.columns
+    assert [column.kind for column in columns] == ["number", "category", "boolean"]
+    assert all(column.gaps for column in columns)
+    assert columns[1].levels == ("blue", "red")
+    write("n.csv", "note,size,colour,flag", ["NA,null,n/a,NaN"])
+    told = works("predict", "m", "n.csv", "--out", "p.csv", "--explain")
+    assert "hold 'NaN', 'n/a', 'null' are taken as gaps (1 in 'size', 1 in 'colour', 1 in 'flag')." in told
+    assert cells("p.csv")[0]["note"] == "NA", "it is not used, and not the program's to change"
+    assert "missing" not in cells("p.csv")[0]["why"]
+
+
+def test_a_level_that_the_model_knows_is_no_gap():
+    frame = pl.DataFrame({"land": ["NA", "DE"] * 12, "size": np.arange(24.0)})
+    model = nescio.DissipativeRegressor(max_steps=3, n_members=1).fit(frame, np.arange(24.0))
+    assert model.columns_.columns[0].levels == ("DE", "NA")
+    nescio.save(model, Path("m"))
+    frame.filter(pl.col("land") == "NA").write_csv("n.csv")
+    told = works("predict", "m", "n.csv", "--out", "p.csv", "--explain")
+    assert "gaps" not in told
+    assert not any("land" in row["why"] for row in cells("p.csv"))
+
+
+def test_blank_lines_are_no_rows_and_gaps_at_the_end_of_a_row_are_gaps():
+    Path("t.csv").write_text('a,b\r\n1,2\r\n\r\n3,\r\n,\r\n5,"x\n\ny"\r\n\r\n', encoding="utf-8")
+    assert read_table(Path("t.csv")).rows() == [(1.0, "2"), (3.0, None), (None, None), (5.0, "x\n\ny")]
+    Path("t.csv").write_text("a\n1\n\n3\n", encoding="utf-8")
+    assert read_table(Path("t.csv"))["a"].to_list() == [1.0, None, 3.0]

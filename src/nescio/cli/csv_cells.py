@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import gzip
+import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from nescio._validation import InputError, join_names
 
@@ -16,13 +17,23 @@ if TYPE_CHECKING:
 __all__ = ["read_csv_cells", "read_csv_header", "with_kinds"]
 
 
+GAPS = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
+"""Words that R, pandas, spreadsheets and databases write where there is no value."""
+MARKS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
 def read_csv_header(path: Path) -> list[str]:
     """The names of the columns; refuses what polars would rename in silence: no name, and the same name twice."""
-    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
+    with _opened(path) as stream:
         header = next((row for row in csv.reader(stream) if row), None)
     if header is None:
         raise InputError(f"'{path}' is empty; it needs a header and rows.")
+    marks = [words for mark, words in MARKS.items() if mark in header[0]]
+    if len(header) == 1 and marks:
+        raise InputError(
+            f"'{path}' has {marks[0]} between its cells; write it with commas there, and with points in decimal "
+            "numbers."
+        )
     if "" in header:
         raise InputError(
             f"column {header.index('') + 1} of '{path}' has no name; name it or drop it (an index, perhaps)."
@@ -34,28 +45,79 @@ def read_csv_header(path: Path) -> list[str]:
 
 
 def read_csv_cells(path: Path) -> pl.DataFrame:
-    """All cells as text; None where nothing is written."""
+    """All cells as text, None where nothing is written; as many in each row as in the header."""
     import polars
 
-    read_csv_header(path)
-    return polars.read_csv(path, infer_schema_length=0, glob=False)
+    width = len(read_csv_header(path))
+    try:
+        frame = polars.read_csv(path, infer_schema_length=0, glob=False)
+    except polars.exceptions.PolarsError:
+        _check_widths(path, width)
+        raise
+    if width == 1 or not frame[:, -1].null_count():  # a row that is cut short has no last cell
+        return frame
+    blank = _check_widths(path, width)
+    return frame.filter(~polars.int_range(frame.height, eager=True).is_in(blank)) if blank else frame
+
+
+def _check_widths(path: Path, width: int) -> list[int]:
+    """Refuse a row with more or fewer cells than the header; which rows are blank lines."""
+    blank = []
+    with _opened(path) as stream:
+        reader = csv.reader(stream)
+        next(row for row in reader if row)
+        for number, row in enumerate(reader):
+            if not row:
+                blank.append(number)
+            elif len(row) != width:
+                raise InputError(
+                    f"line {reader.line_num} of '{path}' has {len(row)} cells and the header {width}; give each row a "
+                    "cell for each column, in quotes where it holds a comma."
+                )
+    return blank
+
+
+def _opened(path: Path) -> IO[str]:
+    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    return cast(IO[str], opener(path, "rt", encoding="utf-8-sig", newline=""))
 
 
 def with_kinds(frame: pl.DataFrame, used: Collection[str], levels: Mapping[str, Collection[str]]) -> pl.DataFrame:
-    """The used columns by their content, those with levels as text; all others as they are written."""
-    told = set(used) - set(levels)
-    return frame.with_columns(_by_content(frame[name]) for name in frame.columns if name in told)
+    """The used columns by their content, those with levels as text; all others as they are written.
+
+    In a used column words for gaps are gaps, with a note, unless they are among its levels.
+    """
+    told, gaps, words = [], [], []
+    for name in frame.columns:
+        if name not in used:
+            continue
+        cells = frame[name]
+        known = levels.get(name, ())
+        gone = cells.is_in([word for word in GAPS if word not in known]).fill_null(False)
+        if gone.any():
+            gaps.append(f"{int(gone.sum())} in '{name}'")
+            words += cells.filter(gone).unique().to_list()
+        empty = (cells == "").fill_null(False)  # in quotes
+        cells = cells.set(gone | empty, None)
+        told.append(cells if name in levels else _by_content(cells))
+    if gaps:
+        more = f" and others in {len(gaps) - 5} more columns" if len(gaps) > 5 else ""
+        warnings.warn(
+            f"cells that hold {join_names(sorted(set(words)))} are taken as gaps ({', '.join(gaps[:5])}{more}).",
+            UserWarning,
+            stacklevel=2,
+        )
+    return frame.with_columns(told)
 
 
 def _by_content(cells: pl.Series) -> pl.Series:
-    """Numbers, or true and false, where every cell is one of them or empty; else text."""
+    """Numbers, or true and false, where every cell is one of them or a gap; else text."""
     import polars
 
-    filled = cells.set(cells == "", None)  # "" in quotes
-    numbers = filled.cast(polars.Float64, strict=False)
-    if numbers.null_count() == filled.null_count():
+    numbers = cells.cast(polars.Float64, strict=False)
+    if numbers.null_count() == cells.null_count():
         return numbers
-    words = filled.str.to_lowercase()
+    words = cells.str.to_lowercase()
     if bool(words.is_in(["true", "false"]).all()):
         return words == "true"
     return cells

@@ -126,14 +126,11 @@ def check_columns(path: Path, wanted: Iterable[str], columns: Sequence[str], who
     if not missing:
         return
     remedy = f"its columns are {join_names(columns, 8)}"
-    if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
-        remedy = "it has a single column, so write it with commas between the cells"
-    else:
-        close = difflib.get_close_matches(missing[0], columns, n=1) or [
-            name for name in columns if name.strip().lower() == missing[0].strip().lower()
-        ]
-        if close:
-            remedy = f"did you mean '{close[0]}'?"
+    close = difflib.get_close_matches(missing[0], columns, n=1) or [
+        name for name in columns if name.strip().lower() == missing[0].strip().lower()
+    ]
+    if close:
+        remedy = f"did you mean '{close[0]}'?"
     ending = "" if remedy.endswith("?") else "."
     raise InputError(f"{who} {join_names(missing)}, which '{path}' does not have; {remedy}{ending}")
 
