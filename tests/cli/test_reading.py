@@ -158,7 +158,7 @@ def test_words_for_gaps_are_gaps_and_a_note_says_where():
     told = works("predict", "m", "n.csv", "--out", "p.csv", "--explain")
     assert "hold 'NaN', 'n/a', 'null' are taken as gaps (1 in 'size', 1 in 'colour', 1 in 'flag')." in told
     assert cells("p.csv")[0]["note"] == "NA", "it is not used, and not the program's to change"
-    assert "missing" not in cells("p.csv")[0]["why"]
+    assert "which it is in no training row" not in cells("p.csv")[0]["why"]
 
 
 def test_a_level_that_the_model_knows_is_no_gap():
