@@ -333,6 +333,28 @@ def test_rows_without_a_target_are_left_out_with_a_note(gap):
     assert "Learned from 22 rows" in told
 
 
+def test_rows_keep_the_numbers_of_the_file_where_some_are_left_out():
+    rows = pl.int_range(pl.len())
+    holes = pl.when(rows % 3 == 0).then(None).otherwise(pl.col("price")).alias("price")
+    full = table(30).select("size", "price").with_columns(holes)
+    full.write_csv("t.csv")
+    works("fit", "t.csv", "--target", "price", *FAST, "--out", "m", "--card", "c.html")
+    page = Path("c.html").read_text(encoding="utf-8")
+    shown = re.findall(r'<tr><th scope="row">(\d+)</th><td><span class="verdict.*?<td>[^<]*</td>\n</tr>', page, re.S)
+    sizes = re.findall(r'<tr><th scope="row">\d+</th><td><span class="verdict.*?<td>([^<]*)</td>\n</tr>', page, re.S)
+    assert sizes == [f"{full['size'][int(row) - 1]:.6g}" for row in shown]
+    assert len(shown) >= 4
+    full.filter(pl.col("price").is_not_null()).with_columns(pl.col("size") + 1e4).write_csv("new.csv")
+    works("predict", "m", "new.csv", "--out", "p.csv", "--explain")
+    for why in pl.read_csv("p.csv")["why"]:
+        row, size = re.search(r"nearest: training row (\d+): size = ([\d.]+)", why).groups()
+        assert f"{full['size'][int(row) - 1]:.6g}" == size
+    full.with_columns(pl.when(rows == 16).then(float("inf")).otherwise(holes).alias("price")).write_csv("t.csv")
+    fit_fails("the first is data row 17")
+    full.with_columns(pl.when(rows == 16).then(pl.lit("dear")).otherwise(holes).alias("price")).write_csv("t.csv")
+    fit_fails("'dear' in data row 17")
+
+
 def messy(rows: int = 260) -> pl.DataFrame:
     rng = np.random.default_rng(2)
     return table(rows).with_columns(

@@ -50,9 +50,7 @@ def row_names(frame: pl.DataFrame, ids: Sequence[str]) -> list[str] | None:
     return [" ".join(str(cell) for cell in row) for row in frame.select(list(ids)).iter_rows()]
 
 
-def write_fit_card(
-    path: Path, model: Any, table: pl.DataFrame, y: np.ndarray, names: list[str] | None, seed: int
-) -> int:
+def write_fit_card(path: Path, model: Any, table: pl.DataFrame, y: np.ndarray, names: Sequence[str], seed: int) -> int:
     """Judge the model by a second fit that has not seen one row in five; the number of those rows."""
     from sklearn.base import clone
 
@@ -63,7 +61,7 @@ def write_fit_card(
     judged, rest = np.sort(order[:count]), np.sort(order[count:])
     targets = y[:, 0] if y.shape[1] == 1 else y
     refit = clone(model).set_params(verbose=True).fit(table[rest], targets[rest])
-    labels = [str(row + 1) for row in judged] if names is None else [names[row] for row in judged]
+    labels = [names[row] for row in judged]
     write(path, card(model, table[judged], targets[judged], refit=refit, row_names=labels))
     return count
 

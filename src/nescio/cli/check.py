@@ -69,7 +69,7 @@ def _rows(regressor: Any, data: Path, target: list[str] | None) -> tuple[Any, An
             stacklevel=2,
         )
         return model_inputs(regressor, frame, data)[1], None
-    frame = with_targets(frame, names)
+    frame, rows = with_targets(frame, names)
     inputs = model_inputs(regressor, frame.drop(names), data)[1]
-    values = numeric_frame(frame, names, "a target must be numeric").to_numpy()
+    values = numeric_frame(frame, names, "a target must be numeric", rows).to_numpy()
     return inputs, values[:, 0] if regressor.single_target_ else values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,12 +77,12 @@ def fit(
     frame = read_table(data, [*features, *targets])
     if frame.height < LEAST_ROWS:
         raise InputError(f"'{data}' has {frame.height} rows; at least {LEAST_ROWS} are needed to fit.")
-    frame = with_targets(frame, targets)
+    frame, rows = with_targets(frame, targets)
     if frame.height < LEAST_ROWS:
         raise InputError(f"'{data}' has {frame.height} rows with a target; at least {LEAST_ROWS} are needed to fit.")
     if card is not None:
         check_card_rows(frame.height)
-    y = numeric_frame(frame, targets, "a target must be numeric").to_numpy()
+    y = numeric_frame(frame, targets, "a target must be numeric", rows).to_numpy()
     table = frame.select(features)
 
     settings: dict[str, Any] = {"random_state": seed, "device": device, "verbose": True}
@@ -95,13 +96,15 @@ def fit(
     began = time.perf_counter()
     model.fit(table, y[:, 0] if len(targets) == 1 else y)
     model.verbose = False
+    model.support_ = replace(model.support_, rows=rows[model.support_.rows])  # of the file: explanations name them
     model.target_names_ = targets
     if ids:
         model.id_names_ = ids
     save(model, out)
     typer.echo("\n".join([*_columns_table(model), _summary(model, time.perf_counter() - began, out)]), err=True)
     if card is not None:
-        judged = write_fit_card(card, model, table, y, row_names(frame, ids), seed)
+        names = row_names(frame, ids) or [str(row + 1) for row in rows]
+        judged = write_fit_card(card, model, table, y, names, seed)
         typer.echo(f"Judged by a second fit without {judged} rows. The card is in {card}.", err=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,8 @@ from nescio.cli.tables import check_columns, check_kind, check_not_input, numeri
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from nescio.estimators.explanation import Explanation
 
 __all__ = ["model_inputs", "output_columns", "predict", "reading", "target_names"]
 
@@ -154,6 +157,11 @@ def _answers(regressor: Any, inputs: Any, level: float, rates: tuple[float, floa
     columns = [table[:, target] for target in range(regressor.n_outputs_) for table in tables]
     columns += [regressor.support(inputs), regressor.verdict(inputs, *rates), regressor.interval_kind(inputs, level)]
     if explain:
-        words = [str(one) if one.reasons else "" for one in regressor.explain(inputs, *rates)]
+        words = [str(_counted_from_one(one)) if one.reasons else "" for one in regressor.explain(inputs, *rates)]
         columns.append(np.array(words, dtype=object))
     return columns
+
+
+def _counted_from_one(explanation: Explanation) -> Explanation:
+    """Training rows are numbered from 0 in Python, and from 1, as data rows, wherever the command line names one."""
+    return replace(explanation, nearest=tuple(replace(near, row=near.row + 1) for near in explanation.nearest))

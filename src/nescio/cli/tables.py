@@ -135,26 +135,32 @@ def check_columns(path: Path, wanted: Iterable[str], columns: Sequence[str], who
     raise InputError(f"{who} {join_names(missing)}, which '{path}' does not have; {remedy}{ending}")
 
 
-def numeric_frame(frame: pl.DataFrame, columns: Sequence[str], remedy: str) -> pl.DataFrame:
-    """These columns as float64, finite; ``remedy`` ends the sentence about one that is not numeric."""
+def numeric_frame(
+    frame: pl.DataFrame, columns: Sequence[str], remedy: str, rows: np.ndarray | None = None
+) -> pl.DataFrame:
+    """These columns as float64, finite; ``remedy`` ends the sentence about one that is not numeric.
+
+    ``rows (N,)`` are the numbers of the rows in the file, from 0, where some of those have been left out.
+    """
     polars = _polars()
+    numbers = np.arange(frame.height) if rows is None else rows
     for name in columns:
         series = frame[name]
         if series.null_count() == len(series):
             raise InputError(f"column '{name}' is empty in every row; {remedy}.")
         if not (series.dtype.is_numeric() or series.dtype == polars.Boolean):
-            raise InputError(f"column '{name}' holds {_content(series)}, not numbers; {remedy}.")
+            raise InputError(f"column '{name}' holds {_content(series, numbers)}, not numbers; {remedy}.")
         gaps = ~np.isfinite(series.cast(polars.Float64).fill_null(np.nan).to_numpy())
         if gaps.any():
             raise InputError(
                 f"column '{name}' has gaps in {int(gaps.sum())} of {len(gaps)} rows (empty, NaN or infinite; the first "
-                f"is data row {int(gaps.argmax()) + 1}); fill them or drop these rows."
+                f"is data row {numbers[gaps.argmax()] + 1}); fill them or drop these rows."
             )
     return frame.select(polars.col(list(columns)).cast(polars.Float64))
 
 
-def with_targets(frame: pl.DataFrame, targets: Sequence[str]) -> pl.DataFrame:
-    """The rows that have all their targets; a note tells how many do not, since nothing is learned from those."""
+def with_targets(frame: pl.DataFrame, targets: Sequence[str]) -> tuple[pl.DataFrame, np.ndarray]:
+    """The rows that have all their targets, and their numbers in the file, from 0; a note tells how many do not."""
     polars = _polars()
     kept = np.ones(frame.height, dtype=bool)
     for name in targets:
@@ -168,11 +174,11 @@ def with_targets(frame: pl.DataFrame, targets: Sequence[str]) -> pl.DataFrame:
         warnings.warn(
             f"{lacking} of {frame.height} rows lack {join_names(targets)} and are left out.", UserWarning, stacklevel=2
         )
-        return frame.filter(polars.Series(kept))
-    return frame
+        return frame.filter(polars.Series(kept)), np.flatnonzero(kept)
+    return frame, np.arange(frame.height)
 
 
-def _content(series: pl.Series) -> str:
+def _content(series: pl.Series, numbers: np.ndarray) -> str:
     polars = _polars()
     if series.dtype.is_temporal():
         return "dates or times"
@@ -181,7 +187,7 @@ def _content(series: pl.Series) -> str:
     odd = series.is_not_null() & series.cast(polars.Float64, strict=False).is_null()
     row = int(odd.arg_max() or 0) if odd.any() else 0
     text = str(series[row])
-    return f"text ('{text[:30]}' in data row {row + 1})"
+    return f"text ('{text[:30]}' in data row {numbers[row] + 1})"
 
 
 def write_table(columns: dict[str, Any], path: Path) -> None:
