@@ -210,7 +210,7 @@ def test_scores_that_are_no_ascending_probabilities_are_refused(model, change):
 
 
 def test_an_unknown_way_to_calibrate_is_refused():
-    with pytest.raises(InputError, match="calibrate must be one of 'conformal'; got 'isotonic'"):
+    with pytest.raises(InputError, match="calibrate must be None or 'conformal'; got 'isotonic'"):
         DissipativeRegressor(calibrate="isotonic", **QUICK).fit(*linear(30))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -274,6 +276,23 @@ def test_a_saved_model_asks_for_its_mean_and_checks_it(outputs, tmp_path):
     with pytest.raises(InputError, match="not a network; leave mean_network out"):
         nescio.load(path, mean=model.mean_, mean_network=torch.nn.Linear)
     np.testing.assert_array_equal(loaded.fit(X, y).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("mean", "why"),
+    [
+        (Ridge().fit(np.eye(7), np.arange(7.0)), "X has 3 features, but Ridge is expecting 7 features as input."),
+        (torch.nn.Linear(7, 1), "mat1 and mat2 shapes cannot be multiplied"),
+        (lambda X: X[:, 6], "index 6 is out of bounds for axis 1 with size 3."),
+    ],
+    ids=["regressor", "module", "function"],
+)
+def test_a_mean_of_another_table_is_refused_at_load_by_the_name_of_the_file(mean, why, tmp_path):
+    X, y = table()
+    nescio.save(DissipativeRegressor(mean=Ridge(), **QUICK).fit(X, y), tmp_path / "model.nescio")
+    words = "model.nescio' cannot be loaded: the mean given back cannot predict the rows stored with the model: "
+    with pytest.raises(InputError, match=re.escape(words + why)):
+        nescio.load(tmp_path / "model.nescio", mean=mean)
 
 
 def test_a_saved_model_around_a_function_or_a_frame_comes_back(tmp_path):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 
@@ -64,6 +65,8 @@ def fitted() -> DissipativeRegressor:
         ({"placement": "far"}, "placement must be one of nescio.pseudo_inputs or a function; got 'far'."),
         ({"outside": [1.0, "much"]}, "outside must be a positive number in units of y, one per target (1), 'auto', "
          "'target', 'residual' or a function of x; got [1.0, 'much']."),
+        ({"outside": True}, "outside must be a positive number in units of y, one per target (1), 'auto', 'target', "
+         "'residual' or a function of x; got True."),
         ({"random_state": "x"}, "random_state must be None, a whole number or a generator of numpy; got 'x'."),
         ({"random_state": 1.5}, "random_state must be None, a whole number or a generator of numpy; got 1.5."),
     ],
@@ -95,6 +98,8 @@ def test_a_device_that_is_not_there(device, there, words, monkeypatch):
 
 
 X, Y = table()
+DAYS = pd.date_range("2024-01-01", periods=30)
+DATES = "y holds dates or durations, not numbers; turn them into days or seconds first."
 
 
 @pytest.mark.parametrize(
@@ -102,20 +107,67 @@ X, Y = table()
     [
         (X, None, "this regressor requires y to be passed, but the target y is None."),
         (X, Y[1:], "y must have one row for each of the 30 rows of X; its shape is (29,)."),
+        (X, ["a"] * 30, "y must hold numbers; 'a' in row 0 is none."),
+        (X, [*Y[:29], "dear"], "y must hold numbers; 'dear' in row 29 is none."),
+        (X, Y * 1j, "j in row 0 is none."),
+        (X, DAYS, DATES),
+        (X, DAYS - DAYS[0], DATES),
+        (X, DAYS.tz_localize("UTC"), DATES),
+        (X, list(DAYS.date), DATES),
+        (X, pl.Series(DAYS), DATES),
+        (X, pd.DataFrame({"price": Y, "sold": DAYS}), DATES),
+        (X[:, 0], Y, "X must have rows and columns, and its shape is (30,). Reshape your data: X.reshape(-1, 1) if it"),
+        (X[:, :0], Y, "X is no table of numbers: Found array with 0 feature(s)"),
+        ([[1.0], [1.0, 2.0]] * 15, Y, "X is no table of numbers: setting an array element with a sequence."),
+        (pl.LazyFrame({"a": X[:, 0]}), Y, "X is a LazyFrame; call .collect() first."),
+        (pd.DataFrame(X, columns=pd.MultiIndex.from_product([["a"], ["b", "c"]])), Y,
+         "X has columns with names of several levels (a MultiIndex); give each column one name."),
         (X, np.ones((30, 1, 1)), "y must have one row for each of the 30 rows of X; its shape is (30, 1, 1)."),
         (X, np.where(X[:, 0] > 3.0, Y, np.inf), None),
         (X * [1.0, 1e99], Y, "the table holds numbers beyond 1e+100, such as"),
         (X, Y * 1e100, "the table holds numbers beyond 1e+100, such as"),
         (X * 1j, Y, "X holds complex numbers. Complex data not supported: split them into two columns."),
     ],
-    ids=["no y", "short y", "deep y", "infinite y", "large X", "large y", "complex X"],
-)
+    ids=["no y", "short y", "text y", "a text in y", "complex y", "dates", "durations", "dates of a zone",
+         "list of dates", "polars dates", "a column of dates", "1-D X", "no column", "ragged X", "LazyFrame",
+         "MultiIndex", "deep y", "infinite y", "large X", "large y", "complex X"],
+)  # fmt: skip
 def test_data_that_cannot_be_learned_from(x, y, words):
     if words is None:
         bad = ~np.isfinite(y)
         words = f"y contains infinity ({bad.sum()} rows, the first is row {bad.argmax()}); drop them."
     with pytest.raises(InputError, match=re.escape(words)):
         VariationalVarianceRegressor(**QUICK).fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (np.where(np.arange(30) == 7, -2.0, 1.0), "sample_weight must be finite and not negative; got -2 in row 7."),
+        (np.where(np.arange(30) == 5, np.nan, 1.0), "sample_weight must be finite and not negative; got nan in row 5."),
+        (np.inf, "sample_weight must be finite and not negative; got inf in row 0."),
+        (np.ones(29), "sample_weight must have one weight for each of the 30 rows of X; its shape is (29,)."),
+        (np.ones((30, 1)), "sample_weight must have one weight for each of the 30 rows of X; its shape is (30, 1)."),
+        (["heavy"] * 30, "sample_weight must hold numbers; 'heavy' in row 0 is none."),
+        (DAYS, DATES.replace("y holds", "sample_weight holds")),
+        (0, "sample_weight must have a positive sum; all weights are zero."),
+    ],
+    ids=["negative", "NaN", "infinite", "short", "a column", "text", "dates", "zero"],
+)
+def test_weights_that_are_none(weights, words):
+    with pytest.raises(InputError, match=sentence(words)):
+        VariationalVarianceRegressor(**QUICK).fit(X, Y, weights)
+
+
+def test_new_rows_of_another_shape(fitted):
+    words = "X has 1 features, but DissipativeRegressor is expecting 2 features as input; give the columns "
+    for rows in (X[:, :1], pd.DataFrame({"a": X[:, 0]})):
+        with pytest.raises(InputError, match=sentence(f"{words}that it was fitted with, in their order.")):
+            fitted.predict(rows)
+    with pytest.raises(InputError, match=r"its shape is \(2,\)\. Reshape your data:"):
+        fitted.predict(X[0])
+    with pytest.raises(InputError, match=sentence("X is a LazyFrame; call .collect() first.")):
+        fitted.verdict(pl.LazyFrame({"a": X[:, 0]}))
 
 
 def test_the_largest_number_is_named_with_its_sign():

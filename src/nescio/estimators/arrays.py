@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from nescio._validation import InputError, join_names
 from nescio.preprocessing import ColumnEncoder, fit_columns, is_frame, number_of_rows
@@ -19,18 +20,9 @@ __all__ = [
     "check_weights",
     "encode_rows",
     "encode_training",
-    "target_scaler",
-    "warn_of_constants",
-    "weighted_scaler",
 ]
 
 LEAST_ROWS = 4  # two folds of two: fewer rows leave no residual that the mean has not seen
-
-LARGEST_VALUE = 1e100  # its square is still a number
-
-CONSTANT = 1e-12  # spread over size: rounding of the mean leaves a trace in a constant
-
-CONSTANT_TARGET = 64 * np.finfo(np.float64).eps  # the same of a target: rounding of a sum leaves a trace in its numbers
 
 LARGEST = 1e8
 """Standardised inputs are clipped here, so that no float32 overflows on the way; the anchor ends long before."""
@@ -72,12 +64,68 @@ def _refuse_bad_cells(X: Any, name: str) -> None:
 
 
 def check_inputs(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
-    """X as float64 ``(N, D)``; names and number of columns are remembered at fit and compared afterwards."""
+    """X as float64 ``(N, D)``; names and number of columns are remembered at fit and compared afterwards.
+
+    The words "Reshape your data" and "is expecting ... features as input" are those of scikit-learn's checks.
+    """
     _refuse_bad_cells(X, "X")
-    values: np.ndarray = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=1)
+    shape = _shape(X)
+    if len(shape) == 1:
+        raise InputError(
+            f"X must have rows and columns, and its shape is {shape}. Reshape your data: X.reshape(-1, 1) if it is one "
+            "column, X.reshape(1, -1) if it is one row."
+        )
+    if len(shape) == 2 and not reset and shape[1] != estimator.n_features_in_:
+        raise InputError(
+            f"X has {shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+            "features as input; give the columns that it was fitted with, in their order."
+        )
+    try:
+        values: np.ndarray = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=1)
+    except ValueError as error:
+        raise InputError(f"X is no table of numbers: {_one_line(error)}.") from None
     if reset:
         check_rows(len(values))
     return values
+
+
+def _shape(X: Any) -> tuple[int, ...]:
+    try:
+        return tuple(np.shape(X))
+    except ValueError:  # rows of different lengths
+        return ()
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _as_numbers(name: str, given: Any) -> np.ndarray:
+    """An array of any shape as float64; what is no number is named with its row."""
+    try:
+        plain = np.asarray(given)
+        cells = plain.reshape(-1).tolist() if plain.dtype == object else []
+        if plain.dtype.kind in "Mm" or any(isinstance(cell, (date, time, timedelta)) for cell in cells):
+            raise InputError(f"{name} holds dates or durations, not numbers; turn them into days or seconds first.")
+        values: np.ndarray = check_array(
+            given, dtype=np.float64, ensure_2d=False, allow_nd=True, ensure_all_finite=False, input_name=name
+        )
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must hold numbers; {_first_odd_cell(given) or _one_line(error)}.") from None
+    return values
+
+
+def _first_odd_cell(given: Any) -> str | None:
+    cells = np.asarray(given, dtype=object)
+    for row, line in enumerate(cells.reshape(len(cells), -1) if cells.size and cells.ndim else ()):
+        for cell in line:
+            try:
+                float("nan" if cell is None else cell)
+            except (TypeError, ValueError):
+                return f"{repr(cell)[:60]} in row {row} is none"
+    return None
 
 
 def encode_training(estimator: Any, X: Any, targets: np.ndarray, seed: int) -> tuple[ColumnEncoder, np.ndarray]:
@@ -98,9 +146,10 @@ def encode_training(estimator: Any, X: Any, targets: np.ndarray, seed: int) -> t
 def encode_rows(estimator: Any, X: Any) -> tuple[np.ndarray, list[str | None] | None]:
     """Rows as numbers ``(N, D)``, and why some of them count as outside, by what the training frame or array was."""
     columns: ColumnEncoder | None = estimator.columns_
+    framed = is_frame(X)
     if columns is None:
         return check_inputs(estimator, X, reset=False), None
-    if not is_frame(X):
+    if not framed:
         if not columns.plain:
             odd = [column.name for column in columns.columns if column.kind != "number" or column.width != 1]
             raise InputError(
@@ -131,7 +180,7 @@ def check_targets(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
     """Y as float64 ``(N, P)``, and whether it came as a single column ``(N,)``."""
     if y is None:
         raise InputError("this regressor requires y to be passed, but the target y is None.")
-    values = check_array(y, dtype=np.float64, ensure_2d=False, allow_nd=True, ensure_all_finite=False, input_name="y")
+    values = _as_numbers("y", y)
     if values.ndim > 2 or values.shape[0] != n_rows:
         raise InputError(f"y must have one row for each of the {n_rows} rows of X; its shape is {values.shape}.")
     table = values.reshape(n_rows, -1)
@@ -147,57 +196,16 @@ def check_weights(sample_weight: Any, table: np.ndarray) -> np.ndarray | None:
     """Weights as float64 ``(N,)``, or None where there are none."""
     if sample_weight is None:
         return None
-    given = np.asarray(sample_weight)
-    if given.size and not given.any():
-        raise InputError("sample_weight must have a positive sum; all weights are zero.")
-    weights: np.ndarray = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
-    return weights * (len(weights) / weights.sum())
-
-
-def weighted_scaler(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of the columns; 1 for a column that does not vary."""
-    largest = values.flat[np.abs(values).argmax()]
-    if abs(largest) > LARGEST_VALUE:
+    each = sample_weight if np.ndim(sample_weight) else np.full(len(table), sample_weight)
+    weights = _as_numbers("sample_weight", each)
+    if weights.shape != (len(table),):
         raise InputError(
-            f"the table holds numbers beyond {LARGEST_VALUE:g}, such as {largest:g}; "
-            "rescale the column or drop the row."
+            f"sample_weight must have one weight for each of the {len(table)} rows of X; its shape is {weights.shape}."
         )
-    shift, scale = _moments(values, weights)
-    return shift, np.where(scale <= CONSTANT * np.abs(values).max(axis=0), 1.0, scale)
-
-
-def target_scaler(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`weighted_scaler` of targets, where 1e6 with a spread of 1e-7 is no constant; a warning where one is.
-
-    So small a spread is measured from the first row, from which the others differ by few digits and without rounding.
-    """
-    shift, scale = weighted_scaler(values, weights)
-    size = np.abs(values).max(axis=0)
-    centre, spread = _moments(values - values[0], weights)
-    constant = spread <= CONSTANT_TARGET * size
-    for place in np.flatnonzero(constant):
-        name = f"column {place} of y" if len(constant) > 1 else "y"
-        warnings.warn(
-            f"{name} is constant ({values[0, place]:g} in every row), so nothing can be learned from it and its spread "
-            "is taken as 1; is it the target that you mean?",
-            UserWarning,
-            stacklevel=5,
-        )
-    small = (_moments(values, weights)[1] <= CONSTANT * size) & ~constant
-    return np.where(small, values[0] + centre, shift), np.where(small, spread, scale)
-
-
-def _moments(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    shift = np.average(values, axis=0, weights=weights)
-    return shift, np.sqrt(np.average(np.square(values - shift), axis=0, weights=weights))
-
-
-def warn_of_constants(inputs: np.ndarray) -> None:
-    """Say where no column of ``inputs (N, D)`` varies."""
-    if np.array_equal(inputs.min(axis=0), inputs.max(axis=0)):
-        warnings.warn(
-            "no column of X varies, so there is nothing to tell one row from another by; are these the features that "
-            "you mean?",
-            UserWarning,
-            stacklevel=5,
-        )
+    bad = ~(np.isfinite(weights) & (weights >= 0.0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise InputError(f"sample_weight must be finite and not negative; got {weights[row]:g} in row {row}.")
+    if not weights.any():
+        raise InputError("sample_weight must have a positive sum; all weights are zero.")
+    return weights * (len(weights) / weights.sum())

@@ -23,9 +23,6 @@ from nescio.estimators.arrays import (
     check_targets,
     check_weights,
     encode_training,
-    target_scaler,
-    warn_of_constants,
-    weighted_scaler,
 )
 from nescio.estimators.foreign import ForeignMean
 from nescio.estimators.intervals import calibrated_interval, interval_kinds
@@ -34,6 +31,7 @@ from nescio.estimators.levels import LevelFunction
 from nescio.estimators.prediction import Prediction
 from nescio.estimators.problem import Fitted, Original, Problem
 from nescio.estimators.rows import Rows
+from nescio.estimators.scaling import target_scaler, warn_of_constants, weighted_scaler
 from nescio.preprocessing import ColumnEncoder, is_frame, number_of_rows
 
 __all__ = ["DistributionRegressor"]

@@ -183,8 +183,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
 
     def _check_outside(self, y_scale: np.ndarray) -> None:
         check_one_of("outside_prior", self.outside_prior, ("graded", "constant", "inside"))
-        if not isinstance(self.distance_input, bool):
-            check_one_of("distance_input", self.distance_input, ("auto",))
+        if not isinstance(self.distance_input, bool) and self.distance_input != "auto":
+            raise InputError(f"distance_input must be True, False or 'auto'; got {self.distance_input!r}.")
         check_one_of("outside_mean", self.outside_mean, ("extrapolate", "training"))
         if self.pseudo_weight != "auto":
             check_positive("pseudo_weight", self.pseudo_weight)  # type: ignore[arg-type]

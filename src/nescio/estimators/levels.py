@@ -37,7 +37,8 @@ def outside_level(outside: Outside, y_scale: np.ndarray, residual_variance: np.n
             return np.sqrt(variance)
         return np.sqrt(1.0 + np.clip(1.0 - variance, 0.0, 1.0)) if outside == "auto" else np.ones(len(y_scale))
     try:
-        level = np.asarray(outside, dtype=np.float64).reshape(-1)
+        truth = np.asarray(outside).dtype == bool  # True is 1.0 to numpy
+        level = np.empty(0) if truth else np.asarray(outside, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):
         level = np.empty(0)
     if level.size not in (1, len(y_scale)) or not np.all(np.isfinite(level) & (level > 0)):

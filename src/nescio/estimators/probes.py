@@ -79,7 +79,18 @@ def take_probes(tensors: Tensors, members: int, inputs: int, outputs: int, singl
 def check_probes(model: Any, probes: dict[str, np.ndarray], given: Mapping[str, Any]) -> None:
     """Refuse a model whose answers are not those it gave when it was saved."""
     expected = dict(probes)
-    answers = _answers(model, expected.pop("probe_inputs"))
+    try:
+        answers = _answers(model, expected.pop("probe_inputs"))
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        RuntimeError,
+    ) as error:  # a regressor, a function or a module of the user's
+        if "mean" not in given or isinstance(error, InputError):
+            raise
+        why = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"the mean given back cannot predict the rows stored with the model: {why}.") from None
     unit = model.y_scale_[0] if model.single_target_ else model.y_scale_
     for name, answer in answers.items():
         slack = TOLERANCE * (unit if name == "probe_mean" else 0.0)

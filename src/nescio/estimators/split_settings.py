@@ -31,8 +31,8 @@ def check_settings(model: Any) -> None:
         check_widths(name, getattr(model, name))
     for name in ("activation", "mean_activation"):
         check_one_of(name, getattr(model, name), ACTIVATIONS)
-    if model.calibrate is not None:
-        check_one_of("calibrate", model.calibrate, ("conformal",))
+    if model.calibrate is not None and model.calibrate != "conformal":
+        raise InputError(f"calibrate must be None or 'conformal'; got {model.calibrate!r}.")
     if model.n_members != "auto":
         check_integer("n_members", model.n_members, least=1)
     check_integer("max_steps", model.max_steps, least=1)
@@ -47,8 +47,8 @@ def check_settings(model: Any) -> None:
         check_positive("shape", model.shape, above=1.0, why="for a finite predictive variance")
     if model.kl_weight != "auto":
         check_positive("kl_weight", model.kl_weight)
-    if model.prior is not None:
-        check_one_of("prior", model.prior, ("residual",))
+    if model.prior is not None and model.prior != "residual":
+        raise InputError(f"prior must be None or 'residual'; got {model.prior!r}.")
 
 
 def candidates(model: Any) -> list[tuple[float, float]]:

@@ -70,10 +70,14 @@ def shown_number(value: float) -> str:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether this is a pandas or polars frame whose columns have text for names."""
+    """Whether this is a pandas or polars frame whose columns have text for names; refuses lazy and nested ones."""
+    if hasattr(X, "collect") and hasattr(X, "collect_schema") and not hasattr(X, "get_columns"):
+        raise InputError("X is a LazyFrame; call .collect() first.")
     if not hasattr(X, "columns") or not (hasattr(X, "iloc") or hasattr(X, "get_columns")):
         return False
     names = list(X.columns)
+    if getattr(X.columns, "nlevels", 1) > 1:
+        raise InputError("X has columns with names of several levels (a MultiIndex); give each column one name.")
     return bool(names) and all(isinstance(name, str) for name in names)
 
 
