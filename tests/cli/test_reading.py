@@ -177,3 +177,58 @@ def test_blank_lines_are_no_rows_and_gaps_at_the_end_of_a_row_are_gaps():
     assert read_table(Path("t.csv")).rows() == [(1.0, "2"), (3.0, None), (None, None), (5.0, "x\n\ny")]
     Path("t.csv").write_text("a\n1\n\n3\n", encoding="utf-8")
     assert read_table(Path("t.csv"))["a"].to_list() == [1.0, None, 3.0]
+
+
+def postal(rows: int = 60) -> list[str]:
+    """Lines of a postal code with a zero in front, one without, a code of a single figure, a padded price."""
+    codes, groups = ("01067", "10115", "04109", "80331", "99084", "20095", "01099"), (1, 2, 3, 4, 5, 6, 7, 8)
+    return [f"{codes[row % 7]},{1000 + row % 9},{groups[row % 8]},{row * 7 % 31},{50 + row:05}" for row in range(rows)]
+
+
+POSTAL = "plz,year,group,size,price"
+
+
+def test_codes_with_zeros_in_front_are_categories_and_others_by_request():
+    write("t.csv", POSTAL, postal())
+    told = works("fit", "t.csv", "--target", "price", "--category", "group", *FAST, "--out", "m")
+    assert "Note: column 'plz' holds codes such as '01067' and is read as categories; where they are" in told
+    columns = {column.name: column for column in nescio.load(Path("m")).columns_.columns}
+    assert {name: column.kind for name, column in columns.items()} == {
+        "plz": "category",
+        "year": "number",
+        "group": "category",
+        "size": "number",
+    }
+    assert columns["plz"].levels == ("01067", "01099", "04109", "10115", "20095", "80331", "99084")
+    assert columns["group"].levels == tuple("12345678")
+    write("n.csv", POSTAL, ["10115,1003,3,5,1", "1067,1003,03,5,1"])
+    works("predict", "m", "n.csv", "--out", "p.csv", "--explain")
+    known, other = (row["why"] for row in cells("p.csv"))
+    assert "no training row has" not in known
+    assert "no training row has plz = '1067'" in other
+    assert "no training row has group = '03'" in other
+
+
+def test_zeros_in_front_of_what_the_model_knows_as_a_number_are_nothing():
+    write("t.csv", POSTAL, [line.replace("01067", "1067").replace(",1000,", ",0.5,") for line in postal()])
+    works("fit", "t.csv", "--target", "price", "--ignore", "plz", *FAST, "--out", "m")
+    write("n.csv", POSTAL, ["10115,01003,03,05,1"])
+    works("predict", "m", "n.csv", "--out", "p.csv")
+    write("o.csv", POSTAL, ["10115,1003,3,5,1"])
+    works("predict", "m", "o.csv", "--out", "q.csv")
+    assert cells("p.csv")[0]["price_mean"] == cells("q.csv")[0]["price_mean"]
+
+
+def test_categories_of_a_typed_table_are_known_again_whatever_their_type():
+    frame = pl.DataFrame({"whole": [1, 2, 3, 4, 5, 6, 7] * 8, "real": [1.0, 2.5] * 28, "yes": [True, False] * 28})
+    frame = frame.with_columns(price=pl.Series(np.arange(56.0)), day=pl.lit("2024-05-01").str.to_date())
+    frame.write_parquet("t.parquet")
+    fit = ("fit", "t.parquet", "--target", "price", *FAST, "--out", "m", "--category")
+    works(*fit, "whole,real,yes")
+    assert [column.kind for column in nescio.load(Path("m")).columns_.columns] == ["category"] * 3 + ["date"]
+    frame.drop("price").write_parquet("n.parquet")
+    works("predict", "m", "n.parquet", "--out", "p.csv", "--explain")
+    assert not any("no training row has" in row["why"] for row in cells("p.csv"))
+    assert "column 'day' holds a date, no category; take it out of --category." in fails(*fit, "day")
+    assert "column 'price' is in --category and no feature; take it" in fails(*fit, "price")
+    assert "--category names 'hole', which 't.parquet' does not have; did you mean 'whole'?" in fails(*fit, "hole")

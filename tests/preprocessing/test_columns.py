@@ -247,6 +247,16 @@ def test_pandas_and_polars_give_the_same_numbers():
         ([f"note {row}" for row in range(40)], r"text that is nearly always another one \(40 different values in 40"),
         ([*(str(row) for row in range(39)), "n/a"], "text among numbers .'n/a' in row 39.; leave such cells empty"),
         ([str(row / 7) for row in range(40)], "numbers as text; convert it to numbers"),
+        (
+            [f"{day:02}.02.2024" for day in range(1, 29)],
+            r"looks like dates; .* \('01.02.2024' in data row 1 is",
+        ),
+        (
+            ["01/31/2020", "2/3/20", "12/1/2020 10:30"] * 9,
+            r"looks like dates; .*'01/31/2020' in data row 1 is not",
+        ),
+        ([None, "2024-05-01", "2024-05-02", "soon"] * 9, r"looks like dates; .* \('soon' in data row 4 is not\)"),
+        (["2024-05-31", "2024-06-31"] * 9, r"looks like dates; .* \('2024-06-31' in data row 2 is not\)"),
         (["x" * 201, "y"] * 20, "texts of more than 200 characters"),
         ([1.0, np.inf] * 20, r"X contains infinity in column 'a' \(20 rows, the first is row 1\)"),
         ([1 + 2j] * 40, "column 'a' holds complex numbers; turn it into numbers, text or dates, or drop it"),
@@ -258,6 +268,26 @@ def test_columns_that_cannot_be_used_are_refused_by_name(column, words):
     with pytest.raises(InputError, match=words) as error:
         learn({"a": pd.Series(column)})
     assert "'a'" in str(error.value)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_text_that_is_no_date_and_no_number_is_a_category(frame):
+    versions = ["1.2.3", "1.2.4", "10.2.11", "2.0.1", "3.1.4", "3.1.5"] * 4
+    some = ["15.02.2024", "never", "open", "late"] * 6
+    codes = ["01067", "10115", "20095", "80331", "99084", "50667"] * 4
+    encoder, _ = learn({"versions": versions, "some": some, "codes": codes}, frame)
+    assert set(kinds(encoder).values()) == {"category"}
+    assert encoder.columns[2].levels == tuple(sorted(set(codes)))
+
+
+def test_what_its_type_calls_a_category_is_one():
+    numbers, days = [str(number) for number in range(8)] * 3, ["15.02.2024", "16.02.2024"] * 12
+    for frame in (
+        pd.DataFrame({"n": pd.Categorical(numbers), "d": pd.Categorical(days)}),
+        pl.DataFrame({"n": numbers, "d": days}, schema={"n": pl.Categorical, "d": pl.Enum(sorted(set(days)))}),
+    ):
+        encoder, _ = fit_columns(frame, targets(24), 7)
+        assert kinds(encoder) == {"n": "category", "d": "category"}
 
 
 def test_other_mistakes_are_refused():

@@ -19,6 +19,7 @@ __all__ = ["read_csv_cells", "read_csv_header", "with_kinds"]
 
 GAPS = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
 """Words that R, pandas, spreadsheets and databases write where there is no value."""
+CODE = r"^0\d+$"
 MARKS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -82,10 +83,13 @@ def _opened(path: Path) -> IO[str]:
     return cast(IO[str], opener(path, "rt", encoding="utf-8-sig", newline=""))
 
 
-def with_kinds(frame: pl.DataFrame, used: Collection[str], levels: Mapping[str, Collection[str]]) -> pl.DataFrame:
+def with_kinds(
+    frame: pl.DataFrame, used: Collection[str], levels: Mapping[str, Collection[str]], codes: Collection[str]
+) -> pl.DataFrame:
     """The used columns by their content, those with levels as text; all others as they are written.
 
-    In a used column words for gaps are gaps, with a note, unless they are among its levels.
+    In a used column words for gaps are gaps, with a note, unless they are among its levels. Whole numbers with zeros in
+    front, such as 01067, make text of a column that may hold ``codes``, with a note too.
     """
     told, gaps, words = [], [], []
     for name in frame.columns:
@@ -99,7 +103,8 @@ def with_kinds(frame: pl.DataFrame, used: Collection[str], levels: Mapping[str, 
             words += cells.filter(gone).unique().to_list()
         empty = (cells == "").fill_null(False)  # in quotes
         cells = cells.set(gone | empty, None)
-        told.append(cells if name in levels else _by_content(cells))
+        cells = cells if name in levels else _by_content(cells, name in codes)
+        told.append(cells)
     if gaps:
         more = f" and others in {len(gaps) - 5} more columns" if len(gaps) > 5 else ""
         warnings.warn(
@@ -110,13 +115,22 @@ def with_kinds(frame: pl.DataFrame, used: Collection[str], levels: Mapping[str, 
     return frame.with_columns(told)
 
 
-def _by_content(cells: pl.Series) -> pl.Series:
+def _by_content(cells: pl.Series, may_be_code: bool) -> pl.Series:
     """Numbers, or true and false, where every cell is one of them or a gap; else text."""
     import polars
 
     numbers = cells.cast(polars.Float64, strict=False)
     if numbers.null_count() == cells.null_count():
-        return numbers
+        padded = cells.str.contains(CODE).fill_null(False) if may_be_code else None
+        if padded is None or not padded.any():
+            return numbers
+        warnings.warn(
+            f"column '{cells.name}' holds codes such as '{cells.filter(padded)[0]}' and is read as categories; where "
+            "they are numbers, write them without zeros in front.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return cells
     words = cells.str.to_lowercase()
     if bool(words.is_in(["true", "false"]).all()):
         return words == "true"

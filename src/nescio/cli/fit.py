@@ -14,7 +14,15 @@ from nescio._files import check_destination
 from nescio._validation import InputError, join_names
 from nescio.cli.card import check_card, check_card_rows, row_names, write_fit_card
 from nescio.cli.predict import output_columns
-from nescio.cli.tables import check_columns, check_not_input, numeric_frame, read_header, read_table, with_targets
+from nescio.cli.tables import (
+    as_categories,
+    check_columns,
+    check_not_input,
+    numeric_frame,
+    read_header,
+    read_table,
+    with_targets,
+)
 
 if TYPE_CHECKING:
     from nescio import DissipativeRegressor
@@ -38,6 +46,10 @@ def fit(
         ),
     ] = "auto",
     ignore: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that are not features.")] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(metavar=NAMES, help="Columns of codes that look like numbers."),
+    ] = None,
     id: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that name rows, no features.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same model.")] = 0,
     members: Annotated[
@@ -71,10 +83,15 @@ def fit(
     left_out = [*column_names(ignore, columns), *ids]
     check_columns(data, targets, columns, "--target names")
     check_columns(data, left_out, columns, "--ignore or --id names")
+    categories = column_names(category, columns)
+    check_columns(data, categories, columns, "--category names")
     features = _features(columns, targets, left_out)
+    for name in categories:
+        if name not in features:
+            raise InputError(f"column '{name}' is in --category and no feature; take it out of one of the options.")
     if not isinstance(levels, str) and len(levels) not in (1, len(targets)):
         raise InputError(f"--outside has {len(levels)} levels for {len(targets)} targets; give one, or one for each.")
-    frame = read_table(data, [*features, *targets])
+    frame = read_table(data, [*features, *targets], dict.fromkeys(categories, ()), features)
     if frame.height < LEAST_ROWS:
         raise InputError(f"'{data}' has {frame.height} rows; at least {LEAST_ROWS} are needed to fit.")
     frame, rows = with_targets(frame, targets)
@@ -83,7 +100,7 @@ def fit(
     if card is not None:
         check_card_rows(frame.height)
     y = numeric_frame(frame, targets, "a target must be numeric", rows).to_numpy()
-    table = frame.select(features)
+    table = as_categories(frame.select(features), categories)
 
     settings: dict[str, Any] = {"random_state": seed, "device": device, "verbose": True}
     settings["outside"] = levels if isinstance(levels, str) or len(levels) > 1 else levels[0]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "as_categories",
     "check_columns",
     "check_kind",
     "check_not_input",
@@ -78,12 +79,16 @@ def read_header(path: Path) -> list[str]:
 
 
 def read_table(
-    path: Path, used: Collection[str] | None = None, levels: Mapping[str, Collection[str]] | None = None
+    path: Path,
+    used: Collection[str] | None = None,
+    levels: Mapping[str, Collection[str]] | None = None,
+    codes: Collection[str] = (),
 ) -> pl.DataFrame:
     """A table with named columns and at least one row.
 
     In a CSV, where nothing but the cells tells what a column is, those that are ``used`` (all by default) are taken by
-    their content, those with ``levels`` as text, and the others stay as they are written.
+    their content, those with ``levels`` as text, and the others stay as they are written; zeros in front make text of
+    ``codes``.
     """
     kind = _kind_of_file(path)
     with _in_a_sentence(path, kind):
@@ -91,7 +96,7 @@ def read_table(
             frame = _polars().read_parquet(path, glob=False)
         else:
             cells = read_csv_cells(path)
-            frame = with_kinds(cells, cells.columns if used is None else used, levels or {})
+            frame = with_kinds(cells, cells.columns if used is None else used, levels or {}, codes)
     if not frame.height or not frame.width:
         raise InputError(f"'{path}' has no rows; it needs data below its header.")
     return cast("pl.DataFrame", frame)
@@ -157,6 +162,20 @@ def numeric_frame(
                 f"is data row {numbers[gaps.argmax()] + 1}); fill them or drop these rows."
             )
     return frame.select(polars.col(list(columns)).cast(polars.Float64))
+
+
+def as_categories(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """These columns as categories, whatever they look like."""
+    from nescio.preprocessing.frames import read_column
+
+    polars = _polars()
+    for name in names:
+        cells = read_column(frame, name)
+        if cells.kind in ("date", "time", "duration"):
+            raise InputError(f"column '{name}' holds a {cells.kind}, no category; take it out of --category.")
+        if cells.kind != "empty":
+            frame = frame.with_columns(polars.Series(name, cells.as_text(), dtype=polars.Categorical))
+    return frame
 
 
 def with_targets(frame: pl.DataFrame, targets: Sequence[str]) -> tuple[pl.DataFrame, np.ndarray]:

@@ -15,6 +15,7 @@ __all__ = [
     "Cells",
     "column_names",
     "is_frame",
+    "looks_like_date",
     "number_of_rows",
     "parse_booleans",
     "parse_dates",
@@ -26,6 +27,9 @@ __all__ = [
 NUMBERS = ("number", "boolean", "duration", "time")
 DAY = 86_400e6  # microseconds
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?")
+_OTHER_DATE = re.compile(
+    r"(\d{1,2}([./-])\d{1,2}\2\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}([./])\d{1,2}\3\d{1,2})([T ]\d{1,2}:\d\d.*)?"
+)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)$")
 
 
@@ -39,6 +43,8 @@ class Cells(NamedTuple):
     kind: str
     values: np.ndarray
     """float64 with NaN for gaps; of text, objects that are str or None."""
+    declared: bool = False
+    """Whether the column's type says that its texts are categories, whatever they look like."""
 
     @property
     def gaps(self) -> np.ndarray:
@@ -114,7 +120,7 @@ def _read_pandas(series: Any, name: str) -> Cells:
     dtype = series.dtype
     if getattr(dtype, "name", "") == "category":
         labels = np.array([str(label) for label in dtype.categories] + [None], dtype=object)
-        return Cells("text", labels[np.asarray(series.cat.codes)])
+        return Cells("text", labels[np.asarray(series.cat.codes)], declared=True)
     if types.is_complex_dtype(dtype):
         raise _refuse(name, "complex numbers")
     if types.is_bool_dtype(dtype):
@@ -188,8 +194,18 @@ def _read_polars(series: Any, name: str) -> Cells:
     if dtype == polars.Time:
         return Cells("time", as_float(series.to_physical()) / 3.6e12)
     if dtype in (polars.String, polars.Categorical, polars.Enum):
-        return Cells("text", np.array(series.cast(polars.String).to_list(), dtype=object))
+        texts = np.array(series.cast(polars.String).to_list(), dtype=object)
+        return Cells("text", texts, declared=dtype != polars.String)
     raise _refuse(name, f"values of type {dtype}")
+
+
+def looks_like_date(text: str) -> bool:
+    """Whether a text is a date as people write them, in our form or another.
+
+    >>> [looks_like_date(text) for text in ("2024-05-01", "15.02.2024", "01/31/20 10:30", "1.2.3", "012/34")]
+    [True, True, True, False, False]
+    """
+    return bool(_ISO.fullmatch(text.strip()) or _OTHER_DATE.fullmatch(text.strip()))
 
 
 def parse_dates(texts: np.ndarray) -> np.ndarray:

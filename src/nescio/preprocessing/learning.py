@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.preprocessing import TargetEncoder
 
 from nescio._validation import InputError
 from nescio.preprocessing.columns import SMALLEST_SCALE, Block, Column
-from nescio.preprocessing.frames import Cells, parse_dates, parse_numbers
+from nescio.preprocessing.frames import Cells, looks_like_date, parse_dates, parse_numbers
 
 __all__ = ["learn_column"]
 
@@ -24,6 +25,7 @@ MOST_LEVELS = 10_000
 LONGEST_LEVEL = 200  # characters: beyond it a cell is a text to be read
 FEW_LEVELS = 5
 RARE = 0.01  # share of rows to come that bring a level of their own, from where it is worth a word
+CODE = re.compile(r"0\d+")  # a number would not have the zero
 OWN = float("nan")  # the column's own standard deviation
 
 
@@ -37,6 +39,8 @@ def learn_column(name: str, cells: Cells, y: np.ndarray, seed: int) -> tuple[Col
     days = parse_dates(cells.values)
     if not bool(np.isnan(days[~cells.gaps]).any()):
         return _learn_number(name, Cells("date", days))
+    if not cells.declared:
+        _refuse_other_dates(name, cells, days)
     return _learn_text(name, cells, y, seed)
 
 
@@ -102,10 +106,23 @@ def _learn_text(name: str, cells: Cells, y: np.ndarray, seed: int) -> tuple[Colu
     return column, Block(training, {})
 
 
+def _refuse_other_dates(name: str, cells: Cells, days: np.ndarray) -> None:
+    """Refuse dates in another form than ours, and text among dates: as levels, new ones would all be unknown."""
+    counts = Counter(text for text in cells.values.tolist() if text is not None)
+    dates = sum(count for text, count in counts.items() if looks_like_date(text))
+    if dates > counts.total() / 2:
+        row = int((np.isnan(days) & ~cells.gaps).argmax())
+        raise InputError(
+            f"column '{name}' looks like dates; write them as 2024-05-01 ('{cells.values[row][:30]}' in data row "
+            f"{row + 1} is not)."
+        )
+
+
 def _refuse_free_text(name: str, levels: tuple[str, ...], rows: int, cells: Cells) -> None:
     numbers = parse_numbers(np.array(levels, dtype=object))
     odd = [level for level, number in zip(levels, numbers, strict=True) if np.isnan(number)]
-    if len(levels) > FEW_LEVELS and len(odd) < len(levels) / 2:
+    codes = cells.declared or any(CODE.fullmatch(level) for level in levels)
+    if not codes and len(levels) > FEW_LEVELS and len(odd) < len(levels) / 2:
         if odd:
             row = cells.values.tolist().index(odd[0])
             raise InputError(
