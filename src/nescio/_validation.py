@@ -19,6 +19,7 @@ __all__ = [
     "check_random_state",
     "check_same_shape",
     "check_widths",
+    "counted",
     "join_names",
 ]
 
@@ -84,6 +85,15 @@ def check_one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     if value not in words:
         raise InputError(f"{name} must be one of {join_names(words)}; got {value!r}.")
     return str(value)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, with thousands apart.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def join_names(names: Iterable[object], limit: int = 5) -> str:

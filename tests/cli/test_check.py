@@ -96,7 +96,7 @@ MISTAKES = [
     (["good.nescio", "none.csv"], "there is no file"),
     (["good.nescio", "--target", "price"], "--target names columns of DATA"),
     (["good.nescio", "fresh.csv", "--target", "prise"], "did you mean 'price'"),
-    (["good.nescio", "fresh.csv", "--target", "price,rooms"], "must name the 1 targets of the model; got 2"),
+    (["good.nescio", "fresh.csv", "--target", "price,rooms"], "must name the 1 target of the model; got 2"),
     (["good.nescio", "text.csv"], "a target must be numeric"),
     (["good.nescio", "fresh.csv", "--level", "2"], "--level must lie strictly between 0 and 1"),
 ]

@@ -355,6 +355,19 @@ def test_rows_keep_the_numbers_of_the_file_where_some_are_left_out():
     fit_fails("'dear' in data row 17")
 
 
+def test_one_thing_is_not_told_as_many():
+    table().select("size", "garden", "price").write_csv("t.csv")
+    told = works("fit", "t.csv", "--target", "price", *FAST, "--out", "m")
+    assert "  and 1 number as it is\n" in told
+    table().select("size", "price").write_csv("t.csv")
+    told = works("fit", "t.csv", "--target", "price", *FAST, "--out", "m")
+    assert "Learned from 24 rows and 1 feature ('size')" in told
+    table(1).select("size", "price").write_csv("t.csv")
+    assert "Predicted 1 row: " in works("predict", "m", "t.csv", "--out", "p.csv", "--card", "c.html")
+    assert "learned from 24 rows and 1 column." in Path("c.html").read_text(encoding="utf-8")
+    fit_fails("'t.csv' has 1 row; at least 4 are needed")
+
+
 def messy(rows: int = 260) -> pl.DataFrame:
     rng = np.random.default_rng(2)
     return table(rows).with_columns(
@@ -465,7 +478,7 @@ def test_levels_that_are_no_numbers_or_too_many():
     table().write_csv("t.csv")
     fit_fails("--outside must be a number.*'auto', 'target', 'residual'", "--outside", "much", "--ignore", "id")
     fit_fails("--outside must be a number", "--outside", "3,auto", "--ignore", "id")
-    fit_fails("--outside has 2 levels for 1 targets", "--outside", "3,4", "--ignore", "id")
+    fit_fails("--outside has 2 levels for 1 target;", "--outside", "3,4", "--ignore", "id")
 
 
 def test_places_that_cannot_be_written():

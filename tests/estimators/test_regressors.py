@@ -518,7 +518,7 @@ def test_dropout_in_a_users_module_follows_the_seed_and_leaves_the_global_genera
 def test_modules_that_cannot_serve_are_refused():
     X, y = make_table(outputs=2)
     narrow = lambda inputs, outputs: torch.nn.Linear(inputs, 1)
-    with pytest.raises(ValueError, match="the network gives 1 columns where 2 are needed"):
+    with pytest.raises(ValueError, match="the network gives 1 column where 2 are needed"):
         DissipativeRegressor(**QUICK, mean_network=narrow).fit(X, y)
     normalised = lambda inputs, outputs: torch.nn.Sequential(
         torch.nn.BatchNorm1d(inputs), torch.nn.Linear(inputs, outputs)

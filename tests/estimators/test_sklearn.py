@@ -82,9 +82,9 @@ def test_a_gap_is_named_with_its_column_and_row(table, value, word):
     X, y = table
     broken = X.copy()
     broken[17, 1] = value
-    with pytest.raises(ValueError, match=rf"X contains {word} in column 1 \(1 rows, the first is row 17\)"):
+    with pytest.raises(ValueError, match=rf"X contains {word} in column 1 \(1 row, the first is row 17\)"):
         DissipativeRegressor(**QUICK).fit(broken, y)
     y = y.copy()
     y[5] = value
-    with pytest.raises(ValueError, match=rf"y contains {word} \(1 rows, the first is row 5\)"):
+    with pytest.raises(ValueError, match=rf"y contains {word} \(1 row, the first is row 5\)"):
         DissipativeRegressor(**QUICK).fit(X, y)

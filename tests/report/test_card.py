@@ -274,7 +274,7 @@ def test_new_rows_alone_make_a_card(hostile, undrawn):
     [
         ({}, "held-out rows X and y, or a new table"),
         ({"X": np.ones((4, 3))}, "X and y must be given together"),
-        ({"X": np.ones((4, 3)), "y": np.ones(5)}, r"y must have 1 value\(s\) for each of the 4 rows of X; .* \(5, 1\)"),
+        ({"X": np.ones((4, 3)), "y": np.ones(5)}, r"y must have 1 value for each of the 4 rows of X; .* \(5, 1\)"),
         ({"X": np.ones((4, 3)), "y": [1.0, 2.0, np.nan, 3.0]}, "y must have no gaps; 1 of its 4 rows do: drop"),
         ({"X": np.ones((1, 3)), "y": [1.0]}, "X and y must have at least 2 rows to judge by; got 1"),
         ({"X": np.ones(4), "y": np.ones(4)}, "must be a table"),

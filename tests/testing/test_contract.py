@@ -261,7 +261,7 @@ MISTAKES = [
     ({"chance": 0.0}, "chance must lie strictly between 0 and 1"),
     ({"outside": -1.0}, "outside must be a finite number that exceeds 0"),
     ({"y": FRESH[1]}, "y was given without X"),
-    ({"X": FRESH[0], "y": np.ones((300, 2))}, "y must have the 1 targets of the fit"),
+    ({"X": FRESH[0], "y": np.ones((300, 2))}, "y must have the 1 target of the fit"),
 ]
 
 

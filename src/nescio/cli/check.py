@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nescio._validation import InputError, check_fraction, join_names
+from nescio._validation import InputError, check_fraction, counted, join_names
 from nescio.cli.fit import NAMES, column_names
 from nescio.cli.predict import model_inputs, reading, target_names
 from nescio.cli.tables import check_columns, numeric_frame, read_header, read_table, with_targets
@@ -57,7 +57,9 @@ def _rows(regressor: Any, data: Path, target: list[str] | None) -> tuple[Any, An
     if target:
         check_columns(data, names, columns, "--target names")
     if len(names) != regressor.n_outputs_:
-        raise InputError(f"--target must name the {regressor.n_outputs_} targets of the model; got {len(names)}.")
+        raise InputError(
+            f"--target must name the {counted(regressor.n_outputs_, 'target')} of the model; got {len(names)}."
+        )
     features, levels = reading(regressor)
     frame = read_table(data, None if features is None else [*features, *names], levels)
     missing = [name for name in names if name not in columns]

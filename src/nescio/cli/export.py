@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nescio._files import check_destination
+from nescio._validation import counted
 from nescio.cli.tables import check_not_input
 
 __all__ = ["export"]
@@ -25,4 +26,4 @@ def export(
     check_destination(onnx)
     regressor = load(model, device="cpu")
     to_onnx(regressor, onnx)
-    typer.echo(f"Written to {onnx}: input X ({regressor.n_features_in_} columns, float64).", err=True)
+    typer.echo(f"Written to {onnx}: input X ({counted(regressor.n_features_in_, 'column')}, float64).", err=True)

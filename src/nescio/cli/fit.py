@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nescio._files import check_destination
-from nescio._validation import InputError, join_names
+from nescio._validation import InputError, counted, join_names
 from nescio.cli.card import check_card, check_card_rows, row_names, write_fit_card
 from nescio.cli.predict import output_columns
 from nescio.cli.tables import (
@@ -90,13 +90,17 @@ def fit(
         if name not in features:
             raise InputError(f"column '{name}' is in --category and no feature; take it out of one of the options.")
     if not isinstance(levels, str) and len(levels) not in (1, len(targets)):
-        raise InputError(f"--outside has {len(levels)} levels for {len(targets)} targets; give one, or one for each.")
+        raise InputError(
+            f"--outside has {len(levels)} levels for {counted(len(targets), 'target')}; give one, or one for each."
+        )
     frame = read_table(data, [*features, *targets], dict.fromkeys(categories, ()), features)
     if frame.height < LEAST_ROWS:
-        raise InputError(f"'{data}' has {frame.height} rows; at least {LEAST_ROWS} are needed to fit.")
+        raise InputError(f"'{data}' has {counted(frame.height, 'row')}; at least {LEAST_ROWS} are needed to fit.")
     frame, rows = with_targets(frame, targets)
     if frame.height < LEAST_ROWS:
-        raise InputError(f"'{data}' has {frame.height} rows with a target; at least {LEAST_ROWS} are needed to fit.")
+        raise InputError(
+            f"'{data}' has {counted(frame.height, 'row')} with a target; at least {LEAST_ROWS} are needed to fit."
+        )
     if card is not None:
         check_card_rows(frame.height)
     y = numeric_frame(frame, targets, "a target must be numeric", rows).to_numpy()
@@ -178,15 +182,16 @@ def _columns_table(model: DissipativeRegressor) -> list[str]:
         f"  {one['name']:{names}}  {one['kind']:{kinds}}  {one['done']}{note}"
         for one, note in zip(told, notes, strict=True)
     ]
-    if len(told) < len(records):
-        lines.append(f"  and {len(records) - len(told)} numbers as they are")
+    plain = len(records) - len(told)
+    if plain:
+        lines.append(f"  and {counted(plain, 'number')} as {'it is' if plain == 1 else 'they are'}")
     return ["Columns:", *lines]
 
 
 def _summary(model: DissipativeRegressor, seconds: float, out: Path) -> str:
     return "\n".join(
         [
-            f"Learned from {model.n_rows_} rows and {model.n_features_in_} features "
+            f"Learned from {counted(model.n_rows_, 'row')} and {counted(model.n_features_in_, 'feature')} "
             f"({join_names(model.feature_names_in_)}) in {seconds:.1f} s; shape {model.shape_:g}, "
             f"KL weight {model.kl_weight_:g}.",
             *(

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from nescio._files import check_destination
-from nescio._validation import InputError, check_fraction, join_names
+from nescio._validation import InputError, check_fraction, counted, join_names
 from nescio.cli.card import check_card, row_names, write_new_card
 from nescio.cli.tables import check_columns, check_kind, check_not_input, numeric_frame, read_table, write_table
 
@@ -84,7 +84,7 @@ def predict(
     words = answers[outputs.index("verdict")]
     counts = Counter(words.tolist())
     listed = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
-    typer.echo(f"Predicted {frame.height} rows: {listed}.\nWritten to {out}.", err=True)
+    typer.echo(f"Predicted {counted(frame.height, 'row')}: {listed}.\nWritten to {out}.", err=True)
     if carried.width:
         typer.echo(f"Not used by the model and carried through: {join_names(carried.columns)}.", err=True)
     watch = watch_rows(answers[outputs.index("support")], regressor.support_, edge, outside)
@@ -131,8 +131,8 @@ def _features(regressor: Any, frame: pl.DataFrame, data: Path) -> list[str]:
         return names
     if frame.width != regressor.n_features_in_:
         raise InputError(
-            f"the model was fitted on {regressor.n_features_in_} columns without names and '{data}' has {frame.width}; "
-            "leave only the features, in their order."
+            f"the model was fitted on {counted(regressor.n_features_in_, 'column')} without names and '{data}' has "
+            f"{frame.width}; leave only the features, in their order."
         )
     return frame.columns
 

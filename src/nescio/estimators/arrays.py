@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
-from nescio._validation import InputError, join_names
+from nescio._validation import InputError, counted, join_names
 from nescio.preprocessing import ColumnEncoder, fit_columns, is_frame, number_of_rows
 
 __all__ = [
@@ -58,8 +58,8 @@ def _refuse_bad_cells(X: Any, name: str) -> None:
         what = "NaN" if np.isnan(values[row, column]) else "infinity"
         label = f"'{columns[column]}'" if columns else str(column)
         raise InputError(
-            f"{name} contains {what} in column {label} ({int(bad[:, column].sum())} rows, the first is row {row}); "
-            "fill or drop these rows first."
+            f"{name} contains {what} in column {label} ({counted(int(bad[:, column].sum()), 'row')}, the first is row "
+            f"{row}); fill or drop these rows first."
         )
 
 
@@ -188,7 +188,9 @@ def check_targets(y: Any, n_rows: int) -> tuple[np.ndarray, bool]:
     if bad.any():
         row = int(bad.any(axis=1).argmax())
         what = "NaN" if np.isnan(table[row]).any() else "infinity"
-        raise InputError(f"y contains {what} ({int(bad.any(axis=1).sum())} rows, the first is row {row}); drop them.")
+        raise InputError(
+            f"y contains {what} ({counted(int(bad.any(axis=1).sum()), 'row')}, the first is row {row}); drop them."
+        )
     return table, values.ndim == 1
 
 

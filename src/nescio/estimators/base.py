@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import _safe_indexing
 
 from nescio._random import seed_from
-from nescio._validation import InputError, check_fraction, check_random_state
+from nescio._validation import InputError, check_fraction, check_random_state, counted
 from nescio.calibration import Conformal
 from nescio.distributions import StudentT, StudentTMixture
 from nescio.estimators.arrays import (
@@ -118,7 +118,8 @@ class DistributionRegressor(RowJudge, RegressorMixin, BaseEstimator, ABC):
             inputs, targets, weights = _safe_indexing(inputs, used), targets[used], weights[used]
             if len(inputs) < LEAST_ROWS:
                 raise InputError(
-                    f"sample_weight leaves {len(inputs)} rows of positive weight; at least {LEAST_ROWS} are needed."
+                    f"sample_weight leaves {counted(len(inputs), 'row')} of positive weight; at least {LEAST_ROWS} are "
+                    "needed."
                 )
         columns, given = None, inputs
         if framed:

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from nescio._validation import InputError
+from nescio._validation import InputError, counted
 from nescio.estimators.core import padded_chunks
 from nescio.estimators.rows import Rows
 
@@ -134,14 +134,14 @@ def _answer(predictor: Any, table: Any, count: int, outputs: int) -> np.ndarray:
         values = values[:, None]
     if values.shape != (count, outputs):
         raise InputError(
-            f"mean must return one number for each of the {count} rows and {outputs} "
-            f"target{'s' if outputs > 1 else ''}; it returned the shape {np.shape(raw)}."
+            f"mean must return one number for each of the {count} rows and {counted(outputs, 'target')}; it returned "
+            f"the shape {np.shape(raw)}."
         )
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
         raise InputError(
-            f"mean must return finite numbers; it returned NaN or infinity for {int(bad.sum())} rows, the first is row "
-            f"{int(bad.argmax())}."
+            f"mean must return finite numbers; it returned NaN or infinity for {counted(int(bad.sum()), 'row')}, the "
+            f"first is row {int(bad.argmax())}."
         )
     return values
 

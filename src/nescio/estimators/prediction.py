@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from nescio._random import seed_from
-from nescio._validation import InputError, check_fraction, check_integer, check_random_state
+from nescio._validation import InputError, check_fraction, check_integer, check_random_state, counted
 from nescio.distributions import StudentT, StudentTMixture
 
 __all__ = ["Prediction"]
@@ -137,7 +137,7 @@ class Prediction:
         shown = self[:5]
         lower, upper = shown.interval(0.9)
         mean, std = shown.mean, shown.std
-        lines = [f"Prediction of {len(self)} rows", "  mean ± std [90 % interval]"]
+        lines = [f"Prediction of {counted(len(self), 'row')}", "  mean ± std [90 % interval]"]
         for row in range(len(shown)):
             cells = zip(*(np.atleast_1d(part[row]) for part in (mean, std, lower, upper)), strict=True)
             lines.append("  " + "  ".join(f"{m:.4g} ± {s:.3g} [{lo:.4g}, {up:.4g}]" for m, s, lo, up in cells))

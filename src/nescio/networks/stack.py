@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from nescio._validation import InputError
+from nescio._validation import InputError, counted
 
 __all__ = ["ModuleStack", "Network", "Parameters"]
 
@@ -93,5 +93,7 @@ class ModuleStack:
         models, rows, width = out.shape
         if width % self._maps or (self._n_outputs is not None and width != self._maps * self._n_outputs):
             wanted = f"a multiple of {self._maps}" if self._n_outputs is None else str(self._maps * self._n_outputs)
-            raise InputError(f"the network gives {width} columns where {wanted} are needed; mind its last layer.")
+            raise InputError(
+                f"the network gives {counted(width, 'column')} where {wanted} are needed; mind its last layer."
+            )
         return out.view(models, rows, self._maps, width // self._maps).transpose(1, 2)

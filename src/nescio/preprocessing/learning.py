@@ -10,7 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import TargetEncoder
 
-from nescio._validation import InputError
+from nescio._validation import InputError, counted
 from nescio.preprocessing.columns import SMALLEST_SCALE, Block, Column
 from nescio.preprocessing.frames import Cells, looks_like_date, parse_dates, parse_numbers
 
@@ -49,8 +49,8 @@ def _learn_number(name: str, cells: Cells) -> tuple[Column, Block]:
     if np.isinf(values).any():
         row = int(np.isinf(values).argmax())
         raise InputError(
-            f"X contains infinity in column '{name}' ({int(np.isinf(values).sum())} rows, the first is row {row}); "
-            "leave these cells empty or drop the rows."
+            f"X contains infinity in column '{name}' ({counted(int(np.isinf(values).sum()), 'row')}, the first is row "
+            f"{row}); leave these cells empty or drop the rows."
         )
     gaps = np.isnan(values)
     origin = float(values[~gaps].min()) if cells.kind == "date" else 0.0

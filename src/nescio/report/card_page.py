@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nescio._validation import InputError, check_fraction
+from nescio._validation import InputError, check_fraction, counted
 from nescio.calibration import EDGE_RATE, OUTSIDE_RATE
 from nescio.estimators.watch import Watch, watch_rows
 from nescio.report.card_facts import contract_lines, describe_columns, model_facts, outside_level
@@ -115,7 +115,9 @@ def card(
     curves = _curves(model, table, words, ranked, weight, edge, outside)
     plan = ignorance_map(model, table, table.names if model.columns_ is None else model.encoded_names_)
     sheet = Sheet(model, table, labels, curves, shown, watch, seen)
-    return page_template("card.html.j2", percent=percent, short=short, written=written, groups=_groups).render(
+    return page_template(
+        "card.html.j2", percent=percent, short=short, written=written, counted=counted, groups=_groups
+    ).render(
         levels=LEVELS,
         title=title or " and ".join(short(name) for name in names),
         facts=model_facts(model, refit, None if X is None else len(X), table.rows, outside, names),
@@ -159,7 +161,8 @@ def _held_out(
     targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     if targets.shape != (table.rows, len(names)):
         raise InputError(
-            f"y must have {len(names)} value(s) for each of the {table.rows} rows of X; its shape is {targets.shape}."
+            f"y must have {counted(len(names), 'value')} for each of the {table.rows} rows of X; its shape is "
+            f"{targets.shape}."
         )
     if table.rows < 2:
         raise InputError(f"X and y must have at least 2 rows to judge by; got {table.rows}.")

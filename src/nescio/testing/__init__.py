@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nescio._random import child_seed
-from nescio._validation import InputError, check_fraction, check_positive
+from nescio._validation import InputError, check_fraction, check_positive, counted
 from nescio.estimators.arrays import check_targets
 from nescio.estimators.base import DistributionRegressor
 from nescio.testing.away import away_checks, batch_check
@@ -73,7 +73,9 @@ def check_extrapolation(
     rows = None if X is None else model._read(X)
     targets = None if y is None or rows is None else check_targets(y, len(rows.standardised))[0]
     if targets is not None and targets.shape[1] != model.n_outputs_:
-        raise InputError(f"y must have the {model.n_outputs_} targets of the fit; its shape is {np.shape(y)}.")
+        raise InputError(
+            f"y must have the {counted(model.n_outputs_, 'target')} of the fit; its shape is {np.shape(y)}."
+        )
     rng = np.random.default_rng(child_seed(random_state, "contract"))
     checks = [*away_checks(model, rows, outside, rng), batch_check(model, X, rng)]
     checks += fresh_checks(model, X, rows, targets, level, chance)
