@@ -86,7 +86,7 @@ def test_the_column_that_takes_a_row_out_is_named_first(model, changed, words):
 def test_a_combination_that_no_column_shows_is_said_to_be_one(model):
     found = explained(model, age=30.0, pressure=150.0)
     assert set(found.columns[:2]) == {"age", "pressure"}
-    assert "together: each is usual, no training row is near both" in found.reasons[0]
+    assert "together: each is usual, hardly a training row is near both" in found.reasons[0]
     assert "age = 30" in found.reasons[0]
     assert "pressure = 150" in found.reasons[0]
 

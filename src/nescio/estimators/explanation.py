@@ -190,7 +190,7 @@ def _together(usual: list[tuple[str, str]]) -> str:
     if len(listed) == 1:
         return f"{listed[0]}, where training rows are far apart"
     both = "both" if len(listed) == 2 else "all of them"
-    return f"{', '.join(listed[:-1])} and {listed[-1]} together: each is usual, no training row is near {both}"
+    return f"{', '.join(listed[:-1])} and {listed[-1]} together: each is usual, hardly a training row is near {both}"
 
 
 def plain_columns(names: list[str]) -> ColumnEncoder:
