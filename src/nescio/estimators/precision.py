@@ -160,7 +160,8 @@ def stacked_prior(
     shape = torch.tensor([shape for shape, _ in settings], dtype=variance.dtype).view(-1, 1, 1)
     kl_weight = torch.tensor([weight for _, weight in settings], dtype=variance.dtype).view(-1, 1, 1)
     prior = Gamma(shape.expand(-1, 1, len(variance)), (shape - 1.0) * variance)
-    # The optimum of the loss for a constant posterior; without a KL any shape goes, and 5 is as good as another.
+    # The optimum of the loss for a constant posterior; without a KL any shape goes, and 5 is as good as another. The
+    # bound keeps the branch that is not taken finite.
     optimum = torch.where(kl_weight > 0, shape + 0.5 / kl_weight.clamp_min(1e-3), 5.0)
     raw = head.raw(variance.expand(len(settings), 1, -1), optimum.expand(-1, 1, len(variance)))
     return prior, kl_weight, torch.stack(raw, dim=1)

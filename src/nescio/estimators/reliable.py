@@ -37,7 +37,8 @@ START_REACH = 1.5  # inverse softplus of the reach, as the authors have it
 CENTRES = 500  # as the authors have it
 MOST_ROWS = 10_000  # that the centres are found on
 SMALLEST_UNIT = 0.12  # the authors' own on their toy problem: one, where x is drawn from 0 to 10 and left as it is
-SMALLEST_RATE = 1e-8
+SMALLEST_RATE = 1e-8  # the logarithm stays finite where softplus is zero
+SMALLEST_EXCESS = 1e-3  # of the shape over one: the variance stays finite
 LARGEST_SHAPE = 1e6  # from there on a Student-t is a Gaussian
 
 
@@ -62,7 +63,7 @@ def blended(loc: Tensor, shape: Tensor, rate: Tensor, share: Tensor, far_varianc
 
 def read_maps(maps: Tensor, share: Tensor, far_variance: Tensor) -> StudentT:
     """Predictive distributions ``(M, B, P)`` of raw maps ``(M, 3, B, P)``: mean, shape and rate."""
-    shape, rate = 1.0 + 1e-3 + softplus(maps[:, 1]), softplus(maps[:, 2]) + SMALLEST_RATE
+    shape, rate = 1.0 + SMALLEST_EXCESS + softplus(maps[:, 1]), softplus(maps[:, 2]) + SMALLEST_RATE
     return blended(maps[:, 0], shape, rate, share.unsqueeze(-1), far_variance)
 
 

@@ -26,7 +26,7 @@ from nescio.training.devices import resolve_device
 __all__ = ["VBEMRegressor", "gamma_from_normals", "log_mixture", "mixture_kl"]
 
 START = 3.0  # raw shapes and rates of the components start uniformly within plus and minus this, as the authors have it
-SMALLEST_RATE = 1e-8
+SMALLEST_RATE = 1e-8  # the logarithm stays finite where softplus is zero
 SECOND_RATE = 0.3  # of the learning rate: steps as large as the mean's own would unlearn it where noise is small
 SMALLEST_CUBE_ROOT = 1e-4  # of a proposal relative to its middle; what falls below has no weight
 

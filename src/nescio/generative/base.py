@@ -35,7 +35,7 @@ from nescio.training.devices import resolve_device
 
 __all__ = ["ImageModel", "Learned"]
 
-LEAST_IMAGES = 20
+LEAST_IMAGES = 20  # the tenth that is held out is then more than one
 MOST_CODES = 10_000  # kept with the model: the density of codes, and the reference for neighbours
 
 

@@ -179,7 +179,7 @@ class DissipativeVAE(PrecisionVAE):
         count = POOL if self.n_pseudo_inputs == "auto" else int(self.n_pseudo_inputs)
         pool = place_codes(learned, self.placement, count)
         if isinstance(self.outside, str):
-            level = pixel_variance(learned.images).mean().sqrt().clamp_min(1e-3)
+            level = pixel_variance(learned.images).mean().sqrt().clamp_min(1e-3)  # equal images have no spread
         else:
             level = pool.new_tensor(float(self.outside))
         if self.outside_prior == "constant":

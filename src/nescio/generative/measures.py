@@ -21,7 +21,7 @@ __all__ = ["image_measures", "ray_variances"]
 
 PART = 1_000  # images whose pixels are measured at once
 DIRECTIONS = 64
-THREADS = 4
+THREADS = 4  # more of them wait for memory
 
 
 def image_measures(model: Any, images: Any, *, n_importance: int = 0, seed: int = 0) -> dict[str, float]:

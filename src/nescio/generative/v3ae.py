@@ -80,6 +80,7 @@ class PrecisionVAE(ImageModel):
         device, shape = learned.course.device, tuple(learned.images.shape[1:])
         left = residual_variance(learned)
         head = self._head()
+        # A mean that is right to a thousandth of the range of a pixel needs no lower start.
         start = head.raw(left.mean().reshape(1).clamp_min(1e-6), torch.full((1,), float(self.shape), device=device))
         maps = make_decoder(
             self.decoder, int(self.n_latents), shape, 2,
