@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from scipy import signal, stats
 from sklearn.isotonic import IsotonicRegression
 
 from nescio._random import child_seed, hashed_uniform
@@ -22,6 +24,7 @@ __all__ = [
     "VERDICTS",
     "Conformal",
     "Support",
+    "coverage_band",
     "error_growth",
     "fit_support",
 ]
@@ -192,3 +195,22 @@ def error_growth(
         isotonic = IsotonicRegression(y_min=0.0, increasing=True, out_of_bounds="clip")
         growth[:, output] = isotonic.fit(distance, excess[:, output], weights).predict(seen * inner)
     return seen * inner, growth
+
+
+def coverage_band(groups: Iterable[tuple[int, int]], level: float, band: float = 0.99) -> tuple[int, int]:
+    """Fewest and most covered rows, of groups (rows tested, rows to calibrate with), that a level allows.
+
+    With n rows to calibrate with and rank k = ceil((n + 1) level) the coverage of a group is Beta(k, n + 1 - k), and
+    the number of its rows that are covered beta-binomial; binomial where n is too small for the level, as it is without
+    calibration, n = 0. Groups are taken as independent.
+
+    >>> coverage_band([(100, 10_000_000)], 0.9), coverage_band([(100, 0)], 0.9)
+    ((82, 97), (82, 97))
+    """
+    chances = np.ones(1)
+    for tested, known in groups:
+        rank = math.ceil(level * (known + 1) - 1e-9)
+        law = stats.betabinom(tested, rank, known + 1 - rank) if rank <= known else stats.binom(tested, level)
+        chances = signal.fftconvolve(chances, law.pmf(np.arange(tested + 1)))
+    fewest, most = np.searchsorted(np.cumsum(chances), [0.5 * (1.0 - band), 0.5 * (1.0 + band)])
+    return int(fewest), int(most)

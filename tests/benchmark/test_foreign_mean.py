@@ -9,7 +9,8 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
 from nescio.benchmark import foreign_mean
-from nescio.benchmark.foreign_mean_tables import coverage_band, summary
+from nescio.benchmark.foreign_mean_tables import summary
+from nescio.calibration import coverage_band
 from nescio.datasets.uci import UCIData
 
 
@@ -47,10 +48,10 @@ def test_the_band_is_that_of_conformal_coverage_itself():
             limit = scores[int(np.ceil((calibration + 1) * 0.9)) - 1]
             total += int((rng.exponential(size=tested) <= limit).sum())
         covered.append(total)
-    low, high = coverage_band(trials)
+    low, high = coverage_band(trials, 0.9)
     share = np.mean([(low <= total) and (total <= high) for total in covered])
     assert 0.983 < share < 0.9985
-    narrow = coverage_band([(60, 10**7), (45, 10**7)])  # the wrong twin: as if the limit were known
+    narrow = coverage_band([(60, 10**7), (45, 10**7)], 0.9)  # the wrong twin: as if the limit were known
     assert low < narrow[0]
 
 

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import betabinom
 
-__all__ = ["coverage_band", "summary"]
+from nescio.calibration import coverage_band
+
+__all__ = ["summary"]
 
 LEVEL, BAND = 0.9, 0.99
 REGIONS = {"inside": (("standard", "all"), ("gap", "inside")), "hole": (("gap", "hole"),)}
 WANTED = {"inside": 4, "hole": 5}
 """Sets of five on which the likelihood must be above NGBoost's."""
-
-
-def coverage_band(trials: Sequence[tuple[int, int]], level: float = LEVEL, band: float = BAND) -> tuple[int, int]:
-    """Fewest and most covered rows of several trials (rows tested, rows to calibrate with) that a level allows.
-
-    The number of rows covered in a trial is beta-binomial: with n rows to calibrate with and rank
-    k = ceil((n + 1) level), the coverage is Beta(k, n + 1 - k). Trials are taken as independent.
-
-    >>> coverage_band([(100, 10_000_000)])
-    (82, 97)
-    """
-    mass = np.ones(1)
-    for tested, calibration in trials:
-        rank = math.ceil((calibration + 1) * level - 1e-9)
-        law = betabinom(tested, rank, calibration + 1 - rank)
-        mass = np.convolve(mass, law.pmf(np.arange(tested + 1)))
-    below = np.cumsum(mass)
-    tail = 0.5 * (1.0 - band)
-    return int(np.searchsorted(below, tail)), int(np.searchsorted(below, 1.0 - tail))
 
 
 def summary(records: list[dict[str, Any]], sound: list[dict[str, Any]]) -> tuple[str, bool]:
@@ -88,7 +69,10 @@ def _coverage(records: list[dict[str, Any]], name: str, target: int) -> tuple[st
     ]
     rows = sum(int(record["inside_rows"]) for record in mine)
     covered, fitted = (sum(int(record[key]) for record in mine) for key in ("covered", "covered_fitted"))
-    low, high = coverage_band([(int(record["inside_rows"]), int(record["calibration_rows"])) for record in mine])
+    # Trials are taken as independent.
+    low, high = coverage_band(
+        [(int(record["inside_rows"]), int(record["calibration_rows"])) for record in mine], LEVEL, BAND
+    )
     within = low <= covered <= high
     share = np.mean([float(record["width"]) / float(record["width_fitted"]) for record in mine])
     return (

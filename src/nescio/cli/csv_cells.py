@@ -19,7 +19,6 @@ __all__ = ["read_csv_cells", "read_csv_header", "with_kinds"]
 
 GAPS = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
 """Words that R, pandas, spreadsheets and databases write where there is no value."""
-CODE = r"^0\d+$"
 MARKS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -119,9 +118,11 @@ def _by_content(cells: pl.Series, may_be_code: bool) -> pl.Series:
     """Numbers, or true and false, where every cell is one of them or a gap; else text."""
     import polars
 
+    from nescio.preprocessing.learning import CODE
+
     numbers = cells.cast(polars.Float64, strict=False)
     if numbers.null_count() == cells.null_count():
-        padded = cells.str.contains(CODE).fill_null(False) if may_be_code else None
+        padded = cells.str.contains(f"^{CODE.pattern}$").fill_null(False) if may_be_code else None
         if padded is None or not padded.any():
             return numbers
         warnings.warn(

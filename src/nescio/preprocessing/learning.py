@@ -14,7 +14,7 @@ from nescio._validation import InputError, counted
 from nescio.preprocessing.columns import SMALLEST_SCALE, Block, Column
 from nescio.preprocessing.frames import Cells, looks_like_date, parse_dates, parse_numbers
 
-__all__ = ["learn_column"]
+__all__ = ["CODE", "learn_column"]
 
 MOST_ONE_HOT = 20
 """Levels that have a column each. With more, distances are made of little else, and levels have few rows each; the

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import signal, stats
+from scipy import stats
 
-from nescio.calibration import VERDICTS
+from nescio.calibration import VERDICTS, coverage_band
 
 __all__ = [
     "LEVELS",
@@ -230,14 +229,7 @@ def ranking(judged: Judged) -> Ranking:
 def _counts(rows: int, level: float, calibrated: np.ndarray | None = None) -> tuple[int, int]:
     """The fewest and most of ``rows`` that a chance of ``level`` gives, 99 % of the time.
 
-    Intervals that were calibrated on n rows, ``calibrated (N,)``, cover with a probability that varies with those rows:
-    it is Beta distributed with parameters k and n + 1 - k, k = ceil(level (n + 1)), and the count beta-binomial. Groups
-    of rows that were calibrated apart add up.
+    ``calibrated (N,)`` are the rows that each interval was calibrated on; those calibrated apart add up.
     """
-    chances = np.ones(1)
-    for known, count in zip(*np.unique_counts(np.zeros(rows) if calibrated is None else calibrated), strict=True):
-        rank = math.ceil(level * (known + 1) - 1e-9)
-        law = stats.betabinom(count, rank, known + 1 - rank) if rank <= known else stats.binom(count, level)
-        chances = signal.fftconvolve(chances, law.pmf(np.arange(count + 1)))
-    fewest, most = np.searchsorted(np.cumsum(chances), [0.5 * (1.0 - BAND), 0.5 * (1.0 + BAND)])
-    return int(fewest), int(most)
+    known, counts = np.unique_counts(np.zeros(rows, dtype=int) if calibrated is None else calibrated)
+    return coverage_band(zip(counts.tolist(), known.tolist(), strict=True), level, BAND)
