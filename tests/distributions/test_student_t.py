@@ -271,6 +271,25 @@ def test_mixture_crps_matches_adaptive_quadrature(y):
     assert float(m.crps(double([y])[0])) == pytest.approx(right, rel=1e-10)
 
 
+@given(st.integers(0, 10_000), st.sampled_from([0.01, 0.5, 20.0]), st.sampled_from([0.05, 1.0, 3.0]))
+@settings(max_examples=40, deadline=None)
+def test_mixture_crps_does_not_care_how_its_members_lie(seed, spread, widths):
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(2, 7))
+    df, y = rng.uniform(1.2, 30.0, count), float(rng.normal())
+    loc, scale = 0.3 + spread * rng.normal(size=count), 0.7 * np.exp(widths * rng.normal(size=count))
+    m = StudentTMixture(StudentT(*(part[:, None] for part in double(df, loc, scale))))
+
+    # A grid for each member and the union of all: far finer than it need be. Only 1e-13 of the tail is left out.
+    reach = np.concatenate([-(2.0 ** np.arange(40.0))[::-1], [0.0], 2.0 ** np.arange(40.0)])
+    breaks = np.unique(np.concatenate([(loc[:, None] + scale[:, None] * reach).ravel(), [y]]))
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    half = 0.5 * np.diff(breaks)[:, None]
+    x = (breaks[:-1, None] + half * (1.0 + nodes))[..., None]
+    error = stats.t.cdf(np.where(x < y, 1.0, -1.0) * (x - loc) / scale, df).mean(-1)
+    assert float(m.crps(double([y])[0])) == pytest.approx(float((error**2 * half * weights).sum()), rel=1e-10)
+
+
 def test_mixture_takes_values_with_sample_axes():
     m = mixture(members=4, points=3)
     y = torch.linspace(-2.0, 3.0, 4 * 3 * 2, dtype=torch.float64).reshape(4, 3, 2)  # as many samples as members
