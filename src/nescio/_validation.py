@@ -34,9 +34,9 @@ class NumericalError(ArithmeticError):
 
 def check_same_shape(**tensors: Tensor) -> None:
     """Refuse tensors whose shapes differ: ``(N,)`` against ``(N, 1)`` would broadcast to ``(N, N)``."""
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    if len(set(shapes.values())) > 1:
-        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    shapes = [tensor.shape for tensor in tensors.values()]
+    if any(shape != shapes[0] for shape in shapes):  # not as a set: a hash would tie a compiled step to one size
+        listed = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
         raise InputError(f"these tensors must have one shape: {listed}; reshape or expand them first.")
 
 

@@ -238,12 +238,23 @@ def test_the_way_to_step_follows_the_device_and_the_work_ahead(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
-def test_compiled_steps_equal_eager_ones_and_each_run_is_compiled_once():
-    for models in ([0, 1, 2], [1, 3]):
-        with torch._dynamo.config.patch(recompile_limit=1):  # a second compilation of a step would raise
-            compiled = problem(models, steps=60, compile=True)
-        for name, value in problem(models, steps=60).parameters.items():
-            torch.testing.assert_close(value, compiled.parameters[name], rtol=1e-7, atol=1e-9)
+def test_compiled_steps_equal_eager_ones_and_one_compilation_serves_stacks_of_any_size(monkeypatch):
+    monkeypatch.setattr("nescio.training.steppers._SHARED", {})
+    with torch._dynamo.config.patch(recompile_limit=1):  # a second compilation of a step would raise
+        for models, batch_size in (([0, 1, 2], 16), ([1, 3], 20)):
+            compiled = problem(models, steps=60, batch_size=batch_size, compile=True)
+            for name, value in problem(models, steps=60, batch_size=batch_size).parameters.items():
+                torch.testing.assert_close(value, compiled.parameters[name], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+def test_steps_compiled_for_one_fit_equal_eager_ones(monkeypatch):
+    monkeypatch.setattr("nescio.training.loop.COMPILE_FROM", 0)
+    compiled = problem([0, 2], steps=60, compile="auto")
+    for name, value in problem([0, 2], steps=60).parameters.items():
+        torch.testing.assert_close(value, compiled.parameters[name], rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a CUDA device")

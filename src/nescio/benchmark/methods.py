@@ -8,6 +8,7 @@ from typing import Any
 
 from nescio._validation import InputError, join_names
 from nescio.estimators.base import DistributionRegressor
+from nescio.training import can_compile
 
 __all__ = ["make_method"]
 
@@ -45,14 +46,20 @@ _METHODS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def make_method(name: str, *, seed: int) -> DistributionRegressor:
-    """An estimator that has not been fitted, with the settings of protocol sound."""
+def make_method(name: str, *, seed: int, compiled: bool = False) -> DistributionRegressor:
+    """An estimator that has not been fitted, with the settings of protocol sound.
+
+    Where it can, a ``compiled`` one compiles its training steps once for all fits of the process.
+    """
     if name not in _METHODS:
         raise InputError(f"name must be one of {join_names(_METHODS, 20)}; got '{name}'.")
     try:
-        return _METHODS[name](seed)
+        model: DistributionRegressor = _METHODS[name](seed)
     except ModuleNotFoundError as error:
         raise InputError(
             f"the method '{name}' needs {error.name}, which is not installed; add the extra that has it "
             "(pip install 'nescio[peers]') or leave the method out."
         ) from error
+    if compiled and can_compile() and "compile" in model.get_params(deep=False):
+        model.set_params(compile=True)
+    return model

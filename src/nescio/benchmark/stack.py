@@ -51,14 +51,14 @@ def run_stack(stack: Stack) -> Outcome:
     with _quiet_worker():
         parts = stack_parts(stack)
         try:
-            return Outcome(_together(stack.tasks), [])
+            return Outcome(_together(stack), [])
         except Exception as error:
             if len(parts) == 1:
                 return Outcome([], [Failure(task, error_words(error)) for task in stack.tasks])
         outcome = Outcome([], [])
         for part in parts:
             try:
-                outcome.measurements.extend(_together(part.tasks))
+                outcome.measurements.extend(_together(part))
             except Exception as error:
                 outcome.failures.extend(Failure(task, error_words(error)) for task in part.tasks)
         return outcome
@@ -67,8 +67,10 @@ def run_stack(stack: Stack) -> Outcome:
 def stack_parts(stack: Stack) -> list[Stack]:
     """What can be tried again alone: each task; in protocol paper each method, with all its trials."""
     if stack.tasks[0].protocol != "paper":
-        return [Stack((task,)) for task in stack.tasks]
-    return [Stack(tuple(task for task in stack.tasks if task.method == method)) for method in stack.methods]
+        return [stack._replace(tasks=(task,)) for task in stack.tasks]
+    return [
+        stack._replace(tasks=tuple(task for task in stack.tasks if task.method == method)) for method in stack.methods
+    ]
 
 
 @contextmanager
@@ -90,7 +92,8 @@ def error_words(error: Exception) -> str:
 _load = lru_cache(maxsize=1)(load_uci)
 
 
-def _together(tasks: Sequence[Task]) -> list[Measurement]:
+def _together(stack: Stack) -> list[Measurement]:
+    tasks = stack.tasks
     data = _load(tasks[0].dataset)
     if tasks[0].protocol == "paper":
         return _paper(tasks, data)
@@ -102,7 +105,7 @@ def _together(tasks: Sequence[Task]) -> list[Measurement]:
     )
     splits = {split.trial: split for split in make_splits(data.X, kind, protocol="sound", trials=trials)}
     began = time.perf_counter()
-    models = [make_method(task.method, seed=task_seed(task)) for task in tasks]
+    models = [make_method(task.method, seed=task_seed(task), compiled=stack.compiled) for task in tasks]
     if all(task.method in FAMILY for task in tasks):
         fitted = fit_family(models, *_rows(data, splits[tasks[0].trial]))
     else:

@@ -79,17 +79,25 @@ def uci(
     address: Annotated[str | None, typer.Option(help="Of the cluster's scheduler; default: one here.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write all records of the protocol to this file.")] = None,
     energy: Annotated[bool, typer.Option("--energy", help="Also tell energy and CO2 (extra: energy).")] = False,
+    compiled: Annotated[
+        bool | None,
+        typer.Option("--compile/--no-compile", help="Compile the training. Default: from 1,000 trials on."),
+    ] = None,
 ) -> None:
     """Run the UCI benchmark, or what of it the store does not hold yet."""
     from nescio.benchmark.exports import export_records
     from nescio.benchmark.methods import make_method
     from nescio.benchmark.plan import check_request, make_plan
     from nescio.benchmark.stack import describe
+    from nescio.training import can_compile
 
-    request = check_request(protocol.value, split_names(datasets), split_names(methods), split_names(split), trials)
+    names = split_names(datasets), split_names(methods), split_names(split)
+    request = check_request(protocol.value, *names, trials, compiled)
     check_run(store, csv, jobs)
     if address is not None and engine is EngineName.local:
         raise InputError("--address is that of a cluster; add --engine dask or --engine ray.")
+    if compiled and (request.protocol == "paper" or not can_compile()):
+        raise InputError("--compile is for protocol sound, and needs a C++ compiler (g++ or clang++) on the path.")
     if request.protocol == "sound":
         for name in request.methods:
             make_method(name, seed=0)  # what is not installed is told now, not after an hour

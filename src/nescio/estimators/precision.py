@@ -83,6 +83,9 @@ def fit_precision(
     prior_shape, prior_rate = inside_prior.concentration.to(device), inside_prior.rate.to(device)
     kl_weight, offset = kl_weight.to(device), offset.to(device)
     pool = None if pseudo is None else _to(pseudo, device)
+    # A tensor, since a step that is compiled for a number would be compiled again for the next one.
+    precise = torch.float64 if device.type == "cpu" else torch.float32
+    pseudo_weight = torch.tensor(0.0 if pseudo is None else pseudo.weight, dtype=precise, device=device)
 
     def posterior(parameters: Parameters, models: Tensor, inputs: Tensor) -> Gamma:
         return head(network(parameters, inputs) + offset[models])
@@ -108,7 +111,7 @@ def fit_precision(
         outside = pool.prior_at(draw.models, chosen)
         prior = join_priors(inside, outside, targets.shape, outside.concentration.shape)
         return joint_dissipative_loss(
-            targets, zero, q, prior, kl_weight=kl_weight[draw.models], pseudo_weight=pool.weight
+            targets, zero, q, prior, kl_weight=kl_weight[draw.models], pseudo_weight=pseudo_weight
         )
 
     def towards_priors(parameters: Parameters, draw: Draw) -> PointLosses:

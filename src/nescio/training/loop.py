@@ -7,6 +7,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -17,7 +18,7 @@ from nescio.networks import Parameters
 from nescio.training.sampling import Draw
 from nescio.training.steppers import CompiledStepper, EagerStepper, GraphStepper, Losses, Stepper
 
-__all__ = ["Criterion", "Draws", "Schedule", "Trained", "choose_stepper", "train"]
+__all__ = ["Criterion", "Draws", "Schedule", "Trained", "can_compile", "choose_stepper", "train"]
 
 Criterion = Callable[[Parameters, Tensor], Tensor]
 """(parameters of A models, which of the M they are) -> what is to be small, ``(A,)``."""
@@ -73,20 +74,25 @@ class Trained:
     steps: Tensor
 
 
-def choose_stepper(mode: bool | str, device: torch.device, model_steps: int) -> type[Stepper]:
+def can_compile() -> bool:
+    """Whether there is a C++ compiler."""
+    return any(shutil.which(name) is not None for name in ("g++", "clang++"))
+
+
+def choose_stepper(mode: bool | str, device: torch.device, model_steps: int) -> Callable[..., Stepper]:
     """The way to step: a graph on CUDA; on CPU compiled where it pays and a C++ compiler is there, else eager.
 
-    ``mode`` is ``compile="auto"``, True or False of the estimators.
+    ``mode`` is ``compile="auto"``, True or False of the estimators. True compiles for all fits of the process.
     """
     if mode not in (True, False, "auto"):
         raise InputError(f"compile must be True, False or 'auto'; got {mode!r}.")
     if device.type == "cuda":
         return EagerStepper if mode is False else GraphStepper
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if mode is True and compiler is None:
-        raise InputError("compile=True needs a C++ compiler (g++ or clang++) on the path; use compile='auto'.")
-    pays = model_steps > COMPILE_FROM and compiler is not None
-    return CompiledStepper if mode is True or (mode == "auto" and pays) else EagerStepper
+    if mode is True:
+        if not can_compile():
+            raise InputError("compile=True needs a C++ compiler (g++ or clang++) on the path; use compile='auto'.")
+        return partial(CompiledStepper, shared=True)
+    return CompiledStepper if mode == "auto" and model_steps > COMPILE_FROM and can_compile() else EagerStepper
 
 
 def train(

@@ -7,11 +7,13 @@ not a mean over models) keeps a model's step independent of who shares its stack
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.fx.experimental import _config as shape_config
 
 from nescio.networks import Parameters
 from nescio.objectives import PointLosses
@@ -99,51 +101,98 @@ class EagerStepper:
         return True
 
 
-class CompiledStepper:
-    """Loss, gradient and AdamW in one ``torch.compile`` graph; compiling the loss alone gains far less."""
+def _step(
+    losses: Losses,
+    values: Parameters,
+    first: Parameters,
+    second: Parameters,
+    draw: Draw,
+    rate: Tensor,
+    count: Tensor,
+    decay: Tensor,
+) -> tuple[Parameters, Parameters, Parameters, Tensor]:
+    """One step of AdamW: the new parameters, moments and losses ``(A,)``."""
 
-    def __init__(self, parameters: Parameters, losses: Losses, weight_decay: float = 0.0) -> None:
+    def total(values: Parameters, draw: Draw) -> tuple[Tensor, Tensor]:
+        each = per_model(losses(values, draw), draw.weights)
+        return each.sum(), each
+
+    gradients, each = torch.func.grad(total, has_aux=True)(values, draw)
+    new_values, new_first, new_second = {}, {}, {}
+    for name, gradient in gradients.items():
+        m = BETAS[0] * first[name] + (1.0 - BETAS[0]) * gradient
+        v = BETAS[1] * second[name] + (1.0 - BETAS[1]) * gradient.square()
+        corrected = v.sqrt() / torch.sqrt(1.0 - BETAS[1] ** count) + EPSILON
+        move = rate / (1.0 - BETAS[0] ** count) * m / corrected
+        new_values[name] = values[name] * (1.0 - rate * decay) - move
+        new_first[name], new_second[name] = m, v
+    return new_values, new_first, new_second, each
+
+
+_SHARED: dict[Any, Callable[..., Any]] = {}
+
+
+def _compile(dynamic: bool) -> Callable[..., Any]:
+    """A step of its own code object: the compiler counts graphs by it and gives up after eight."""
+    own = FunctionType(_step.__code__.replace(), globals())
+    return torch.compile(own, fullgraph=True, dynamic=dynamic)
+
+
+def _shared(losses: Losses, parameters: Parameters, draw: Draw) -> Callable[..., Any]:
+    """The step for losses with this code, whatever tensors they close over and however large these are.
+
+    What the compiler would make another graph for has another key.
+    """
+    tensors = [*parameters.values(), *(part for part in draw if part is not None)]
+    ones = tuple(size == 1 for tensor in tensors for size in tensor.shape)  # the compiler builds on a size of one
+    key = (getattr(losses, "__code__", losses), *parameters, *(part is None for part in draw), ones)
+    if key not in _SHARED:
+        _SHARED[key] = _compile(dynamic=True)
+    return _SHARED[key]
+
+
+def _any_sizes() -> AbstractContextManager[None]:
+    """While a step is compiled: sizes that happen to be equal in the first table are not taken to be so in others."""
+    scope: AbstractContextManager[None] = shape_config.patch(use_duck_shape=False)  # type: ignore[attr-defined]
+    return scope
+
+
+class CompiledStepper:
+    """Loss, gradient and AdamW in one ``torch.compile`` graph; compiling the loss alone gains far less.
+
+    A ``shared`` step is compiled once in a process, for stacks and tables of any size. That takes twice as long as for
+    the sizes at hand, and pays where many models are fitted.
+    """
+
+    def __init__(
+        self, parameters: Parameters, losses: Losses, weight_decay: float = 0.0, *, shared: bool = False
+    ) -> None:
         self.parameters = {name: value.detach().clone() for name, value in parameters.items()}
         self._first = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self._second = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self._count = 0
-
-        def total(values: Parameters, draw: Draw) -> tuple[Tensor, Tensor]:
-            each = per_model(losses(values, draw), draw.weights)
-            return each.sum(), each
-
-        def step(
-            values: Parameters, first: Parameters, second: Parameters, draw: Draw, rate: Tensor, count: Tensor
-        ) -> tuple[Parameters, Parameters, Parameters, Tensor]:
-            gradients, each = torch.func.grad(total, has_aux=True)(values, draw)
-            new_values, new_first, new_second = {}, {}, {}
-            for name, gradient in gradients.items():
-                m = BETAS[0] * first[name] + (1.0 - BETAS[0]) * gradient
-                v = BETAS[1] * second[name] + (1.0 - BETAS[1]) * gradient.square()
-                corrected = v.sqrt() / torch.sqrt(1.0 - BETAS[1] ** count) + EPSILON
-                move = rate / (1.0 - BETAS[0] ** count) * m / corrected
-                new_values[name] = values[name] * (1.0 - rate * weight_decay) - move
-                new_first[name], new_second[name] = m, v
-            return new_values, new_first, new_second, each
-
-        # A code object of its own: the compiler counts compilations by it and gives up after eight.
-        own = FunctionType(step.__code__.replace(), globals(), closure=step.__closure__)
-        self._step = torch.compile(own, fullgraph=True, dynamic=False)
+        self._losses = losses
+        self._decay = next(iter(self.parameters.values())).new_tensor(weight_decay)
+        self._step = None if shared else _compile(dynamic=False)
 
     def advance(self, draws: Sequence[Draw], learning_rates: Sequence[float]) -> Tensor:
         """Take one step per draw; the losses of the last one, ``(A,)``."""
         values = torch.empty(0)
         like = next(iter(self.parameters.values()))
+        step = self._step or _shared(self._losses, self.parameters, draws[0])
         for draw, rate in zip(draws, learning_rates, strict=True):
             self._count += 1
-            self.parameters, self._first, self._second, values = self._step(
-                self.parameters,
-                self._first,
-                self._second,
-                draw,
-                torch.tensor(rate, dtype=like.dtype, device=like.device),
-                torch.tensor(float(self._count), dtype=like.dtype, device=like.device),
-            )
+            with _any_sizes() if self._count == 1 else nullcontext():
+                self.parameters, self._first, self._second, values = step(
+                    self._losses,
+                    self.parameters,
+                    self._first,
+                    self._second,
+                    draw,
+                    like.new_tensor(rate),
+                    like.new_tensor(float(self._count)),
+                    self._decay,
+                )
         return values
 
     def keep(self, places: Tensor) -> bool:
