@@ -7,8 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nescio._validation import InputError
+from nescio.benchmark.methods import make_method
 from nescio.benchmark.names import DATASETS, FAMILY, FULL_DATASETS, KINDS, METHODS, METRICS, PAPER_METHODS
 from nescio.benchmark.plan import Request, Stack, Table, Task, check_request, make_plan, task_seed
+from nescio.benchmark.stack import stack_parts
+from nescio.training import can_compile
 
 TABLES = {
     name: Table(45_730 if name == "protein" else 100 + 7 * number, {"standard": 10, "gap": 3 + number, "tail": 4})
@@ -131,3 +134,18 @@ def test_the_metrics_are_those_of_the_results():
     assert METRICS["coverage_90"].target == 0.9
     assert (METRICS["log_likelihood"].better, METRICS["rmse"].better, METRICS["width_50"].better) == (1, -1, 0)
     assert Stack(()).methods == ()
+
+
+def test_stacks_are_compiled_where_it_is_asked_for_also_those_that_are_tried_again_alone():
+    plain = check_request("sound", ["yacht"])
+    assert not any(stack.compiled for stack in make_plan(plain, TABLES))
+    asked = make_plan(check_request("sound", ["yacht"], compiled=True), TABLES)
+    assert [stack.tasks for stack in asked] == [stack.tasks for stack in make_plan(plain, TABLES)]
+    assert all(part.compiled for stack in asked for part in stack_parts(stack))
+
+
+def test_a_compiled_method_is_the_same_but_for_its_steps():
+    plain, compiled = (make_method("vv", seed=3, compiled=compiled) for compiled in (False, True))
+    differ = {name for name, value in plain.get_params().items() if value != compiled.get_params()[name]}
+    assert differ == ({"compile"} if can_compile() else set())
+    assert "compile" not in make_method("gp", seed=3, compiled=True).get_params()

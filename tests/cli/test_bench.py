@@ -33,7 +33,8 @@ def _small_world(tmp_path, monkeypatch):
 
     made = methods.make_method
 
-    def quick(name, *, seed):
+    def quick(name, *, seed, compiled):
+        assert not compiled
         if name == "ngboost":
             raise ValueError("does not like this table")
         if name == "gp":
@@ -125,6 +126,7 @@ def test_tables_come_from_the_store_and_from_the_csv_alike(form):
         (("uci", "--protocol", "sound", "--store", "x.db", "--trials", "0"), "trials must be a whole number"),
         (("uci", "--protocol", "sound", "--store", "x.db", "--jobs", "0"), "--jobs must be"),
         (("uci", "--protocol", "sound", "--store", "x.db", "--address", "tcp://a:1"), "--address is that of a cluster"),
+        (("uci", "--protocol", "paper", "--store", "x.db", "--compile"), "--compile is for protocol sound"),
         (("uci", "--protocol", "sound", "--store", "text.csv", "--datasets", "boston"), "not a store"),
         (("table",), "by --store or by --csv"),
         (("table", "--store", "missing.db"), "there is no store 'missing.db'"),

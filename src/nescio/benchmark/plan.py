@@ -19,7 +19,6 @@ FIRST_PAPER_SEED = 2
 LARGEST_STACK = 10  # trials; more would not be faster, and would be lost together
 LARGE_TABLE = 20_000  # rows, above which the tables of many trials crowd the memory of a worker
 LARGEST_STACK_OF_LARGE = 2
-LONG_PLAN = 1_000  # trials: some twenty minutes of compiling are earned back several times over
 TRIALS = {
     "paper": {"standard": 3, "gap": 1_000},  # of the authors' VV and d-VV runs; a hole for each feature
     "sound": {"standard": 10, "gap": 10, "tail": 10},
@@ -41,7 +40,7 @@ class Stack(NamedTuple):
 
     tasks: tuple[Task, ...]
     compiled: bool = False
-    """Whether steps are compiled. Numbers differ by rounding, so it follows from the plan and not from what is left."""
+    """Whether its training steps are compiled; numbers then differ by rounding."""
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -64,8 +63,7 @@ class Request(NamedTuple):
     methods: tuple[str, ...]
     kinds: tuple[str, ...]
     trials: int | None = None
-    compiled: bool | None = None
-    """Whether to compile the steps; None: in a plan so long that it pays."""
+    compiled: bool = False
 
     def trials_of(self, kind: str, there: int) -> int:
         """How many trials of a kind of split to run, of ``there`` that the data have.
@@ -84,7 +82,7 @@ def check_request(
     methods: Sequence[str] | None = None,
     kinds: Sequence[str] | None = None,
     trials: int | None = None,
-    compiled: bool | None = None,
+    compiled: bool = False,
 ) -> Request:
     """A request with every name checked and what was left open filled in, in the order of the names' own lists."""
     if protocol not in PROTOCOLS:
@@ -138,9 +136,7 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
             for method in request.methods:
                 if method not in FAMILY:
                     stacks += [Stack(of(method, trials[start : start + size])) for start in trials[::size]]
-    stacks = [stack for stack in stacks if stack.tasks]
-    long = request.protocol == "sound" and sum(len(stack.tasks) for stack in stacks) >= LONG_PLAN
-    return [stack._replace(compiled=long if request.compiled is None else request.compiled) for stack in stacks]
+    return [stack._replace(compiled=request.compiled) for stack in stacks if stack.tasks]
 
 
 def task_seed(task: Task) -> int:

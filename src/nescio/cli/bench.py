@@ -79,10 +79,7 @@ def uci(
     address: Annotated[str | None, typer.Option(help="Of the cluster's scheduler; default: one here.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write all records of the protocol to this file.")] = None,
     energy: Annotated[bool, typer.Option("--energy", help="Also tell energy and CO2 (extra: energy).")] = False,
-    compiled: Annotated[
-        bool | None,
-        typer.Option("--compile/--no-compile", help="Compile the training. Default: from 1,000 trials on."),
-    ] = None,
+    compiled: Annotated[bool, typer.Option("--compile", help="Compile the training: pays in a long run.")] = False,
 ) -> None:
     """Run the UCI benchmark, or what of it the store does not hold yet."""
     from nescio.benchmark.exports import export_records
