@@ -414,6 +414,23 @@ def test_far_away_the_reliable_variance_is_the_level():
     assert model.predict(X, return_std=True)[1].max() < 4.0
 
 
+def test_the_plain_normal_is_ngboosts_own_to_the_last_bit():
+    pytest.importorskip("ngboost")
+    from ngboost.distns import Normal
+    from ngboost.manifold import manifold
+    from ngboost.scores import LogScore
+
+    from nescio.estimators.boosted_gaussian import PlainNormal
+
+    rng = np.random.default_rng(4)
+    parameters, y = np.stack([3.0 + rng.normal(size=50), rng.normal(size=50)]), rng.normal(size=50)
+    own, plain = (manifold(LogScore, kind)(parameters) for kind in (Normal, PlainNormal))
+    for name in ("score", "d_score"):
+        assert np.array_equal(getattr(own, name)(y), getattr(plain, name)(y))
+    assert np.array_equal(own.metric(), plain.metric())
+    assert np.array_equal(own.mean(), plain.mean())
+
+
 def test_boosting_without_its_library_says_what_to_install(monkeypatch):
     plain = builtins.__import__
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,16 @@ SMALLEST_STD = 1e-6  # in standardised units: a constant target leaves the trees
 
 
 def _library() -> Any:
-    """NGBoost, which is an extra."""
+    """NGBoost, which is an extra, and the Gaussian it is to boost."""
     try:
         import ngboost
+
+        from nescio.estimators.boosted_gaussian import PlainNormal
     except ImportError as error:
         raise InputError(
             "NaturalBoostingRegressor needs ngboost, which is not installed; pip install 'nescio[peers]'."
         ) from error
-    return ngboost
+    return partial(ngboost.NGBRegressor, Dist=PlainNormal)
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class NaturalBoostingRegressor(DistributionRegressor):
         learn, stop = (part.numpy() for part in parts)
 
         def boost(rows: np.ndarray, stages: int, **named: Any) -> Any:
-            model = library.NGBRegressor(
+            model = library(
                 Base=DecisionTreeRegressor(max_depth=int(self.max_depth), random_state=seed % 2**32),
                 n_estimators=stages,
                 learning_rate=float(self.learning_rate),

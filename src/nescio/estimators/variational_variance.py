@@ -62,8 +62,8 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
     batch_size, learning_rate, validation_fraction
         Of each phase.
     device, compile
-        Where and how to train: ``"auto"`` takes CUDA where it is there, and compiles long runs. ``compile=True`` compiles
-        once for all fits of the process, of whatever size: for those who fit many models.
+        Where and how to train: ``"auto"`` takes CUDA where it is there, and compiles long runs. ``compile=True``
+        compiles once for all fits of the process, of whatever size: for those who fit many models.
     verbose
         Whether to show a progress bar; it stays hidden where there is no terminal.
     random_state
