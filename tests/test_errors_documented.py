@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "nescio"
 PAGE = ROOT / "docs" / "errors.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-ERRORS = ("InputError", "NumericalError", "SystemExit", "_end")
+ERRORS = ("InputError", "RowError", "NumericalError", "SystemExit", "_end")
 HOLE = "\0"  # where a message has a value of the moment
 
 TABLE_TOOL = [

@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
 __all__ = [
+    "ROW",
     "InputError",
     "NumericalError",
+    "RowError",
     "check_fraction",
     "check_integer",
     "check_one_of",
@@ -26,6 +29,24 @@ __all__ = [
 
 class InputError(ValueError):
     """A mistake of the caller's, told in one sentence."""
+
+
+ROW = "\0"
+
+
+class RowError(InputError):
+    """A mistake in one row of a table; ``sentence`` has ``ROW`` where the row is named."""
+
+    def __init__(self, sentence: str, row: int, word: str = "row") -> None:
+        super().__init__(sentence.replace(ROW, f"{word} {row}"))
+        self.sentence, self.row, self.word = sentence, row, word
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.sentence, self.row, self.word)
+
+    def in_file(self, rows: np.ndarray) -> RowError:
+        """The same of a file, of which the table has the ``rows``, counted from 0: its rows are told from 1."""
+        return type(self)(self.sentence, int(rows[self.row]) + 1, "data row")
 
 
 class NumericalError(ArithmeticError):

@@ -301,11 +301,13 @@ def test_columns_that_cannot_be_used_are_named():
     texts = table().drop("id").with_columns(pl.col("size").cast(pl.String))
     texts = texts.with_columns(size=pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("large")).otherwise("size"))
     texts.write_csv("t.csv")
-    fit_fails(r"column 'size' holds text among numbers \('large' in row 5\); leave such cells empty")
+    fit_fails(r"column 'size' holds text among numbers \('large' in data row 6\); leave such cells empty")
+    texts.with_columns(rent=pl.when(pl.int_range(pl.len()) > 2).then("rent")).write_csv("t.csv")
+    fit_fails(r"\('large' in data row 6\)")  # also where the first rows have no target and are left out
     table().drop("id").with_columns(list=pl.concat_list("size", "rent")).write_parquet("t.parquet")
     fit_fails("column 'list' holds values of type List", data="t.parquet")
     table().drop("id").with_columns(size=pl.lit(float("inf"))).write_csv("t.csv")
-    fit_fails(r"X contains infinity in column 'size' \(24 rows, the first is row 0\)")
+    fit_fails(r"X contains infinity in column 'size' \(24 rows, the first is data row 1\)")
 
 
 def test_targets_must_be_numbers_and_finite():

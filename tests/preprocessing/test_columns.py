@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from nescio._validation import InputError
+from nescio._validation import ROW, InputError, RowError
 from nescio.preprocessing import ColumnEncoder, fit_columns, is_frame, shown_day
 
 FRAMES = (pd.DataFrame, pl.DataFrame)
@@ -249,14 +250,14 @@ def test_pandas_and_polars_give_the_same_numbers():
         ([str(row / 7) for row in range(40)], "numbers as text; convert it to numbers"),
         (
             [f"{day:02}.02.2024" for day in range(1, 29)],
-            r"looks like dates; .* \('01.02.2024' in data row 1 is",
+            r"looks like dates; .* \('01.02.2024' in row 0 is",
         ),
         (
             ["01/31/2020", "2/3/20", "12/1/2020 10:30"] * 9,
-            r"looks like dates; .*'01/31/2020' in data row 1 is not",
+            r"looks like dates; .*'01/31/2020' in row 0 is not",
         ),
-        ([None, "2024-05-01", "2024-05-02", "soon"] * 9, r"looks like dates; .* \('soon' in data row 4 is not\)"),
-        (["2024-05-31", "2024-06-31"] * 9, r"looks like dates; .* \('2024-06-31' in data row 2 is not\)"),
+        ([None, "2024-05-01", "2024-05-02", "soon"] * 9, r"looks like dates; .* \('soon' in row 3 is not\)"),
+        (["2024-05-31", "2024-06-31"] * 9, r"looks like dates; .* \('2024-06-31' in row 1 is not\)"),
         (["x" * 201, "y"] * 20, "texts of more than 200 characters"),
         ([1.0, np.inf] * 20, r"X contains infinity in column 'a' \(20 rows, the first is row 1\)"),
         ([1 + 2j] * 40, "column 'a' holds complex numbers; turn it into numbers, text or dates, or drop it"),
@@ -314,3 +315,10 @@ def test_days_are_shown_as_dates():
     assert shown_day(-0.25) == "1969-12-31 18:00"
     assert shown_day(1 / 86400) == "1970-01-01 00:00:01"
     assert shown_day(1e9) == "1e+09 days after 1970"
+
+
+def test_an_error_about_a_row_can_be_told_of_the_file_and_survives_pickling():
+    error = RowError(f"the cell in {ROW} is odd.", 2)
+    told = pickle.loads(pickle.dumps(error.in_file(np.array([4, 7, 9]))))
+    assert (str(error), str(told)) == ("the cell in row 2 is odd.", "the cell in data row 10 is odd.")
+    assert isinstance(told, InputError)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nescio._files import check_destination
-from nescio._validation import InputError, counted, join_names
+from nescio._validation import InputError, RowError, counted, join_names
 from nescio.cli.card import check_card, check_card_rows, row_names, write_fit_card
 from nescio.cli.predict import output_columns
 from nescio.cli.tables import (
@@ -115,7 +115,10 @@ def fit(
         settings["max_steps"] = max_steps
     model = DissipativeRegressor(**settings)
     began = time.perf_counter()
-    model.fit(table, y[:, 0] if len(targets) == 1 else y)
+    try:
+        model.fit(table, y[:, 0] if len(targets) == 1 else y)
+    except RowError as error:
+        raise error.in_file(rows) from error
     model.verbose = False
     model.support_ = replace(model.support_, rows=rows[model.support_.rows])  # of the file: explanations name them
     model.target_names_ = targets

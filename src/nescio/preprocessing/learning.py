@@ -10,7 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import TargetEncoder
 
-from nescio._validation import InputError, counted
+from nescio._validation import ROW, InputError, RowError, counted
 from nescio.preprocessing.columns import SMALLEST_SCALE, Block, Column
 from nescio.preprocessing.frames import Cells, looks_like_date, parse_dates, parse_numbers
 
@@ -48,9 +48,10 @@ def _learn_number(name: str, cells: Cells) -> tuple[Column, Block]:
     values = cells.values
     if np.isinf(values).any():
         row = int(np.isinf(values).argmax())
-        raise InputError(
-            f"X contains infinity in column '{name}' ({counted(int(np.isinf(values).sum()), 'row')}, the first is row "
-            f"{row}); leave these cells empty or drop the rows."
+        raise RowError(
+            f"X contains infinity in column '{name}' ({counted(int(np.isinf(values).sum()), 'row')}, the first is "
+            f"{ROW}); leave these cells empty or drop the rows.",
+            row,
         )
     gaps = np.isnan(values)
     origin = float(values[~gaps].min()) if cells.kind == "date" else 0.0
@@ -112,9 +113,9 @@ def _refuse_other_dates(name: str, cells: Cells, days: np.ndarray) -> None:
     dates = sum(count for text, count in counts.items() if looks_like_date(text))
     if dates > counts.total() / 2:
         row = int((np.isnan(days) & ~cells.gaps).argmax())
-        raise InputError(
-            f"column '{name}' looks like dates; write them as 2024-05-01 ('{cells.values[row][:30]}' in data row "
-            f"{row + 1} is not)."
+        raise RowError(
+            f"column '{name}' looks like dates; write them as 2024-05-01 ('{cells.values[row][:30]}' in {ROW} is not).",
+            row,
         )
 
 
@@ -125,8 +126,8 @@ def _refuse_free_text(name: str, levels: tuple[str, ...], rows: int, cells: Cell
     if not codes and len(levels) > FEW_LEVELS and len(odd) < len(levels) / 2:
         if odd:
             row = cells.values.tolist().index(odd[0])
-            raise InputError(
-                f"column '{name}' holds text among numbers ('{odd[0][:30]}' in row {row}); leave such cells empty."
+            raise RowError(
+                f"column '{name}' holds text among numbers ('{odd[0][:30]}' in {ROW}); leave such cells empty.", row
             )
         raise InputError(f"column '{name}' holds numbers as text; convert it to numbers or drop it.")
     remedy = "drop it (--ignore or --id in the command line), or group its values"
