@@ -241,9 +241,11 @@ def test_the_way_to_step_follows_the_device_and_the_work_ahead(monkeypatch):
 def test_compiled_steps_equal_eager_ones_and_one_compilation_serves_stacks_of_any_size(monkeypatch):
     monkeypatch.setattr("nescio.training.steppers._SHARED", {})
     with torch._dynamo.config.patch(recompile_limit=1):  # a second compilation of a step would raise
-        for models, batch_size in (([0, 1, 2], 16), ([1, 3], 20)):
-            compiled = problem(models, steps=60, batch_size=batch_size, compile=True)
-            for name, value in problem(models, steps=60, batch_size=batch_size).parameters.items():
+        for models, batch_size, patience in (([0, 1, 2], 16, None), ([1, 3], 20, None), ([0, 1, 2, 3], 16, 20)):
+            settings = {"steps": 120, "batch_size": batch_size, "patience": patience}
+            compiled, eager = (problem(models, **settings, compile=compile) for compile in (True, False))
+            assert torch.equal(compiled.steps, eager.steps)
+            for name, value in eager.parameters.items():
                 torch.testing.assert_close(value, compiled.parameters[name], rtol=1e-7, atol=1e-9)
 
 

@@ -196,8 +196,14 @@ class CompiledStepper:
         return values
 
     def keep(self, places: Tensor) -> bool:
-        """Refuse: another shape would mean another compilation."""
-        return False
+        """Drop all models but those at ``places``; refuse where another number of models is another compilation."""
+        if self._step is not None or len(places) == 1:
+            return False
+        self.parameters, self._first, self._second = (
+            {name: value[places] for name, value in part.items()}
+            for part in (self.parameters, self._first, self._second)
+        )
+        return True
 
 
 class GraphStepper:
