@@ -124,8 +124,8 @@ def train(
 
     A model finished by its patience keeps its best weights and leaves; the stack is compacted when half of it has
     left. Where shapes are fixed (steps compiled for one fit, CUDA graphs) it goes on, and what becomes of it is not
-    looked at. A model whose loss or criterion is no longer finite goes back to its best weights and is finished; where it has
-    none yet, the run stops with a ``NumericalError``.
+    looked at. A model whose loss or criterion is no longer finite goes back to its best weights and is finished; where
+    it has none yet, the run stops with a ``NumericalError``.
     """
     first = next(iter(parameters.values()))
     count, device = len(first), first.device
