@@ -294,7 +294,8 @@ def test_engines_are_checked_before_anything_is_started():
 def test_a_stack_that_fails_is_run_again_task_by_task(monkeypatch):
     calls = []
 
-    def together(tasks):
+    def together(stack):
+        tasks = stack.tasks
         calls.append(len(tasks))
         if any(task.trial == 2 for task in tasks):
             raise ValueError("trial two\nis bad")
@@ -311,7 +312,7 @@ def test_a_stack_that_fails_is_run_again_task_by_task(monkeypatch):
 
 
 def test_a_method_of_the_paper_that_fails_fails_for_all_its_trials(monkeypatch):
-    def together(tasks):
+    def together(stack):
         raise ArithmeticError("nothing finite")
 
     monkeypatch.setattr(stack_module, "_together", together)
@@ -323,7 +324,8 @@ def test_a_method_of_the_paper_that_fails_fails_for_all_its_trials(monkeypatch):
 def test_methods_of_the_paper_run_together_and_are_tried_again_one_by_one(monkeypatch):
     calls = []
 
-    def together(tasks):
+    def together(stack):
+        tasks = stack.tasks
         calls.append({task.method for task in tasks})
         if any(task.method == "vv" for task in tasks):
             raise ArithmeticError("nothing finite")
