@@ -180,9 +180,9 @@ class CompiledStepper:
         values = torch.empty(0)
         like = next(iter(self.parameters.values()))
         step = self._step or _shared(self._losses, self.parameters, draws[0])
-        for draw, rate in zip(draws, learning_rates, strict=True):
+        for place, (draw, rate) in enumerate(zip(draws, learning_rates, strict=True)):
             self._count += 1
-            with _any_sizes() if self._count == 1 else nullcontext():
+            with _any_sizes() if place == 0 else nullcontext():  # all draws of a call are alike
                 self.parameters, self._first, self._second, values = step(
                     self._losses,
                     self.parameters,
