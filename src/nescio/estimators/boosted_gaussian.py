@@ -1,4 +1,4 @@
-"""NGBoost's Gaussian without SciPy's frozen distributions, the making of which takes a quarter of a fit's time."""
+"""NGBoost's Gaussian without SciPy's frozen distributions, which take a good part of a fit's time to make."""
 
 from __future__ import annotations
 

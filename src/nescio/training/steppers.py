@@ -160,8 +160,8 @@ def _any_sizes() -> AbstractContextManager[None]:
 class CompiledStepper:
     """Loss, gradient and AdamW in one ``torch.compile`` graph; compiling the loss alone gains far less.
 
-    A ``shared`` step is compiled once in a process, for stacks and tables of any size. That takes twice as long as for
-    the sizes at hand, and pays where many models are fitted.
+    A ``shared`` step is compiled once in a process, for stacks and tables of any size. That takes longer than for the
+    sizes at hand, and pays where many models are fitted.
     """
 
     def __init__(
