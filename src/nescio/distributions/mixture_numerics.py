@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from scipy import special
 
-from nescio.distributions.student_t import StudentT, standard_cdf
+from nescio.distributions.special import log_gamma_half_step
+from nescio.distributions.student_t import standard_cdf
 
 __all__ = ["gaussian_crps", "integrated_crps", "invert_cdf"]
 
@@ -32,6 +33,7 @@ def invert_cdf(
     low, high = quantiles.min(0), quantiles.max(0)
     result: _FloatArray = quantiles.mean(0)
     rounding = 4.0 * np.finfo(np.float64).eps
+    peak = _peak(df) / scale
     left = np.flatnonzero((high > low) & np.isfinite(quantiles).all(0))
     for _ in range(200):  # bisection alone would need at most about 100
         if not len(left):
@@ -42,7 +44,7 @@ def invert_cdf(
             excess = standard_cdf(df[:, left], standardised).mean(0) - p[left]
             high[left] = np.where(excess >= 0.0, x, high[left])
             low[left] = np.where(excess <= 0.0, x, low[left])
-            slope = (_standard_density(df[:, left], standardised) / widths).mean(0)
+            slope = (peak[:, left] * _bell(df[:, left], standardised)).mean(0)
             proposal = x - excess / slope
             inside = (proposal > low[left]) & (proposal < high[left])
             proposal = np.where(inside, proposal, 0.5 * (low[left] + high[left]))
@@ -52,13 +54,26 @@ def invert_cdf(
     return result.reshape(shape)
 
 
-def _standard_density(df: _FloatArray, t: _FloatArray) -> _FloatArray:
-    """Density of the standard Student-t."""
-    if np.isinf(df).all():
-        gaussian: _FloatArray = np.exp(-0.5 * np.square(t)) / math.sqrt(2.0 * math.pi)
-        return gaussian
-    density: _FloatArray = StudentT(torch.as_tensor(df)).log_prob(torch.as_tensor(t)).exp().numpy()
-    return density
+def _peak(df: _FloatArray) -> _FloatArray:
+    """Density of the standard Student-t at zero."""
+    gaussian = np.isinf(df)
+    half = torch.as_tensor(np.where(gaussian, 1.0, 0.5 * df))
+    ratio = np.where(gaussian, 0.0, log_gamma_half_step(half).numpy())
+    peak: _FloatArray = np.exp(ratio) / math.sqrt(2.0 * math.pi)
+    return peak
+
+
+def _bell(df: _FloatArray, t: _FloatArray) -> _FloatArray:
+    """Density of the standard Student-t over that at zero."""
+    square = np.square(t)
+    gaussian = np.isinf(df)
+    if gaussian.all():
+        bell: _FloatArray = np.exp(-0.5 * square)
+        return bell
+    finite = np.where(gaussian, 1.0, df)
+    heavy = (0.5 * finite + 0.5) * np.log1p(square / finite)
+    mixed: _FloatArray = np.exp(-np.where(gaussian, 0.5 * square, heavy))
+    return mixed
 
 
 def gaussian_crps(_: _FloatArray, loc: _FloatArray, scale: _FloatArray, y: _FloatArray) -> _FloatArray:
