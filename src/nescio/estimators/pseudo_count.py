@@ -23,7 +23,7 @@ from nescio.estimators.problem import Fitted, Problem
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
 from nescio.objectives import prior_from_level, prior_from_residuals
 
-__all__ = ["PseudoCountRegressor", "leave_one_out", "pseudo_count_posterior"]
+__all__ = ["PseudoCountRegressor", "leave_one_out", "pseudo_count_posterior", "squared_distances"]
 
 BANDWIDTHS = tuple(2.0 ** (k / 2) for k in range(-6, 5))  # times the typical distance between neighbours
 RATES = tuple(10.0 ** (k / 2) for k in range(-6, 7))  # pseudo-counts per row of the table
@@ -44,12 +44,21 @@ def pseudo_count_posterior(prior: Gamma, count: Tensor, variance: Tensor) -> Gam
     return Gamma(prior.concentration + half, prior.rate + half * variance)
 
 
-def leave_one_out(x: Tensor, places: Tensor, bandwidth: float) -> Tensor:
-    """Log-density of the rows ``x[places]`` under a kernel density of all other rows of ``x (R, D)``, ``(Q,)``."""
-    exponents = -0.5 * torch.cdist(x[places], x).square() / bandwidth**2
-    exponents[torch.arange(len(places)), places] = -torch.inf
-    width = x.shape[1]
-    return exponents.logsumexp(1) - math.log(len(x) - 1) - width * (0.5 * math.log(2 * math.pi) + math.log(bandwidth))
+def squared_distances(x: Tensor, places: Tensor) -> Tensor:
+    """From the rows ``x[places]`` to all rows of ``x (R, D)``, ``(Q, R)``; infinite from a row to itself."""
+    apart = torch.cdist(x[places], x).square()
+    apart[torch.arange(len(places)), places] = torch.inf
+    return apart
+
+
+def leave_one_out(apart: Tensor, width: int, bandwidth: float) -> Tensor:
+    """Log-density of rows under a kernel density of all others, ``(Q,)``.
+
+    ``apart (Q, R)`` holds the squared distances, and ``width`` is the number of columns.
+    """
+    others = math.log(apart.shape[1] - 1)
+    exponents = apart * (-0.5 / bandwidth**2)
+    return exponents.logsumexp(1) - others - width * (0.5 * math.log(2 * math.pi) + math.log(bandwidth))
 
 
 @dataclass(frozen=True)
@@ -179,8 +188,9 @@ class PseudoCountRegressor(PrecisionRegressor):
         seed = child_seed(problem.seed, "pseudo-counts")
         rows = subsample_rows(x, MOST_ROWS, seed)
         places = torch.as_tensor(np.sort(np.random.default_rng(seed).permutation(len(rows))[:JUDGED]))
-        bandwidth = self._width(rows, places)
-        own = leave_one_out(rows, places, bandwidth)
+        apart = squared_distances(rows, places)
+        bandwidth = self._width(apart, x.shape[1])
+        own = leave_one_out(apart, x.shape[1], bandwidth)
         weights = None if problem.weights is None else torch.as_tensor(problem.weights, dtype=torch.float32)
         residual_variance = prior_from_residuals(means.residuals, 2.0, weights, floor=0.0).rate.double().numpy()
         level = torch.as_tensor(outside_level(self.outside, problem.y_scale, residual_variance))
@@ -196,17 +206,15 @@ class PseudoCountRegressor(PrecisionRegressor):
         chosen = PseudoCountCore(local, core.density, core.log_reference, rate * len(x), core.prior)
         return Fitted(chosen, {"bandwidth_": bandwidth, "count_rate_": rate})
 
-    def _width(self, rows: Tensor, places: Tensor) -> float:
-        """The kernel's width, by the likelihood of rows that are left out."""
+    def _width(self, apart: Tensor, columns: int) -> float:
+        """The kernel's width, by the likelihood of rows that are left out, ``apart (Q, R)`` squared."""
         if self.bandwidth != "auto":
             return float(self.bandwidth)
-        apart = torch.cdist(rows[places], rows)
-        apart[torch.arange(len(places)), places] = torch.inf
-        nearest = apart.amin(1)
+        nearest = apart.amin(1).sqrt()
         near = nearest[nearest > 0]
         typical = float(near.median()) if len(near) else 1.0  # copies of one row have no distance
         widths = [typical * factor for factor in BANDWIDTHS]
-        return max(widths, key=lambda width: float(leave_one_out(rows, places, width).clamp_min(-1e3).mean()))
+        return max(widths, key=lambda width: float(leave_one_out(apart, columns, width).clamp_min(-1e3).mean()))
 
     def _rate(self, problem: Problem, core: PseudoCountCore, own: Tensor, residuals: Tensor, kept: Tensor) -> float:
         """Pseudo-counts per row, by the likelihood of out-of-fold residuals at the rows ``kept``."""
