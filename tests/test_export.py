@@ -62,9 +62,11 @@ def test_a_graph_says_what_the_model_says(name, tmp_path):
         found, dist = run(tmp_path / "model.onnx", rows), model.predict_dist(rows)
         shape = (len(rows), model.n_outputs_)
         close(found["mean"], dist.mean.reshape(shape), model.y_scale_.max())
-        close(found["std"], dist.std.reshape(shape))
         loc, q = model.posterior(rows)
-        close(found["member_mean"], loc.numpy() * model.y_scale_ + model.y_shift_, model.y_scale_.max())
+        means = loc.numpy() * model.y_scale_ + model.y_shift_
+        close(found["member_mean"], means, model.y_scale_.max())
+        rounding = 1e-6 * np.abs(means).max(0)  # of means that have gone far, and whose differences are part of the std
+        assert (np.abs(found["std"] - dist.std.reshape(shape)) <= 1e-5 * dist.std.reshape(shape) + rounding).all()
         close(found["concentration"], q.concentration.numpy())
         close(found["rate"], q.rate.numpy() * model.y_scale_**2)
         close(found["score"], model.support_.score(model._read(rows).standardised))

@@ -10,7 +10,7 @@ from torch import Tensor
 from nescio._random import child_seed
 from nescio.networks import Anchor
 
-__all__ = ["MOST_REFERENCE_ROWS", "place_anchor"]
+__all__ = ["MOST_REFERENCE_ROWS", "anchor_centres", "place_anchor"]
 
 MOST_REFERENCE_ROWS = 10_000  # so that the cost stays linear in the number of rows
 REACH = 16_384  # pseudo-inputs that tell how far they go
@@ -18,12 +18,12 @@ OUTERMOST = 64  # rows that a sample may have missed
 CENTRES = 1_024  # close enough together for the rim of the data, and a few hundredths of the time of a prediction
 
 
-def place_anchor(x: Tensor, points: Tensor, seed: int) -> Anchor:
-    """The anchor around rows ``x (N, D)`` with pseudo-inputs ``points (M, K, D)``.
+def place_anchor(x: Tensor, centres: Tensor, points: Tensor, seed: int) -> Anchor:
+    """The anchor around rows ``x (N, D)``, held by their ``centres``, with pseudo-inputs ``points (M, K, D)``.
 
     It takes over where nineteen of twenty pseudo-inputs are left behind.
     """
-    anchor = Anchor(_centres(x, seed), 0.0, 1.0)
+    anchor = Anchor(centres, 0.0, 1.0)
     reach = anchor.distance(points.flatten(0, 1)[:REACH])
     start = max(float(reach.quantile(0.95)), 1e-6)
     # Drawn, since a table may be sorted.
@@ -33,7 +33,7 @@ def place_anchor(x: Tensor, points: Tensor, seed: int) -> Anchor:
     return Anchor(anchor.centres, start, 2.0 * start, spacing)
 
 
-def _centres(x: Tensor, seed: int) -> Tensor:
+def anchor_centres(x: Tensor, seed: int) -> Tensor:
     """About a thousand rows that cover the data: drawn apart from each other, and the outermost rows as well."""
     rng = np.random.RandomState(child_seed(seed, "centres") % 2**32)
     rows = x.numpy()[rng.permutation(len(x))[:MOST_REFERENCE_ROWS]]

@@ -12,7 +12,7 @@ from torch import Tensor
 from nescio._random import generators
 from nescio._validation import InputError, check_integer, check_one_of, check_positive
 from nescio.distributions import Gamma
-from nescio.estimators.anchoring import place_anchor
+from nescio.estimators.anchoring import anchor_centres, place_anchor
 from nescio.estimators.grading import prior_from_blocks
 from nescio.estimators.levels import LevelFunction, outside_level
 from nescio.estimators.levels import Outside as OutsideLevel
@@ -249,7 +249,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
         if self.outside_prior == "graded":
             prior = prior_from_blocks(x, means.growth, pilot.variance, levels, concentration, problem)(points)
         shape_like = (*points.shape[:2], len(level))
-        anchor, inputs = place_anchor(x, points, seed), x
+        centres: Tensor = problem.once("centres", lambda: anchor_centres(x, seed))
+        anchor, inputs = place_anchor(x, centres, points, seed), x
         if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
             inputs = anchor.append(x, anchor.distance_to_others(x))
             points = anchor.append(points, anchor.distances(points.flatten(0, 1)).view(points.shape[:2]))

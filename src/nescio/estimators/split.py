@@ -176,7 +176,10 @@ class SplitTrainingRegressor(PrecisionRegressor):
             shape, kl_weight = pilot.shape, pilot.kl_weight
             bar.set_description("precision")
             tail = shape + (0.5 / kl_weight if kl_weight else 3.0)  # without a KL any tail goes: a moderate one
-            outside = self._outside(rows, means, pilot, variance, tail, problem)
+            outside = problem.once(
+                ("outside", members, *self._second_phase(len(x))),
+                lambda: self._outside(rows, means, pilot, variance, tail, problem),
+            )
             inputs = rows if outside is None else outside.inputs
             precision_network = make_network(self, self.precision_network, inputs.shape[1], y.shape[1], 2)
             prior, weight, offset = stacked_prior(variance, [(shape, kl_weight)] * members, head)
