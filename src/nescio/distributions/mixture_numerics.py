@@ -9,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import special
 
-from nescio.distributions.special import log_gamma_half_step
-from nescio.distributions.student_t import standard_cdf
+from nescio.distributions.student_t import StudentT, standard_cdf
 
 __all__ = ["gaussian_crps", "integrated_crps", "invert_cdf"]
 
@@ -33,7 +32,8 @@ def invert_cdf(
     low, high = quantiles.min(0), quantiles.max(0)
     result: _FloatArray = quantiles.mean(0)
     rounding = 4.0 * np.finfo(np.float64).eps
-    peak = _peak(df) / scale
+    with np.errstate(all="ignore"):
+        peak = _peak(df) / scale
     left = np.flatnonzero((high > low) & np.isfinite(quantiles).all(0))
     for _ in range(200):  # bisection alone would need at most about 100
         if not len(left):
@@ -56,10 +56,10 @@ def invert_cdf(
 
 def _peak(df: _FloatArray) -> _FloatArray:
     """Density of the standard Student-t at zero."""
-    gaussian = np.isinf(df)
-    half = torch.as_tensor(np.where(gaussian, 1.0, 0.5 * df))
-    ratio = np.where(gaussian, 0.0, log_gamma_half_step(half).numpy())
-    peak: _FloatArray = np.exp(ratio) / math.sqrt(2.0 * math.pi)
+    if np.isinf(df).all():
+        return np.full(df.shape, 1.0 / math.sqrt(2.0 * math.pi))
+    each = torch.tensor(df)  # a copy: what was broadcast cannot be written to, and torch warns of it
+    peak: _FloatArray = StudentT(each).log_prob(torch.zeros_like(each)).exp().numpy()
     return peak
 
 
