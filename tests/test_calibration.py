@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize, stats
 
 import nescio
 from nescio._random import generators, hashed_uniform
@@ -24,7 +26,7 @@ def test_growth_follows_a_rising_error_and_never_falls():
     rng = np.random.default_rng(0)
     distance = rng.uniform(0.0, 2.0, 4000)
     excess = np.c_[distance**2 + 0.1 * rng.normal(size=4000), -1.0 + 0.1 * rng.normal(size=4000)]
-    knots, growth = error_growth(distance, excess)
+    knots, growth = error_growth(distance, excess + 2.0, np.full_like(excess, 2.0))
     assert (np.diff(knots) > 0).all()
     assert (np.diff(growth, axis=0) >= 0).all()
     np.testing.assert_allclose(growth[:, 0], knots**2, atol=0.15)
@@ -36,7 +38,8 @@ def test_growth_weighs_the_rows_that_it_is_learned_from():
     rng = np.random.default_rng(1)
     distance, weights = np.sort(rng.uniform(0.5, 2.0, 60)), rng.integers(1, 9, 60).astype(float)
     excess = distance[:, None] + 0.6 * rng.normal(size=(60, 2))
-    knots, growth = error_growth(distance, excess, weights)
+    noise = rng.uniform(0.1, 0.3, size=(60, 2))
+    knots, growth = error_growth(distance, excess + noise, noise, weights)
 
     def isotonic(values, heft):
         """Its min-max formula: the highest, over where to begin, of the lowest mean, over where to end."""
@@ -51,11 +54,33 @@ def test_growth_weighs_the_rows_that_it_is_learned_from():
 
 
 def test_growth_is_a_curve_for_gridded_and_for_constant_distances():
-    for distance in (np.tile([0.25, 0.25 + 1e-8, 0.5], 50), np.zeros(30), np.full(30, 2.0)):
-        knots, growth = error_growth(distance, np.ones((len(distance), 1)))
+    for distance, df in product((np.tile([0.25, 0.25 + 1e-8, 0.5], 50), np.zeros(30), np.full(30, 2.0)), (np.inf, 6.0)):
+        ones = np.ones((len(distance), 1))
+        knots, growth = error_growth(distance, ones, 0.0 * ones, df=df)
         assert (np.diff(knots) > 0).all()
         assert len(knots) == len(growth) >= 1
         assert knots[-1] > 0
+
+
+@pytest.mark.parametrize("df", [2.5, 6.0, 40.0])
+def test_growth_makes_errors_with_a_few_far_astray_most_likely(df):
+    """At two distances, against a search over both levels; a mean of squares would be led by the few."""
+    rng = np.random.default_rng(2)
+    distance = np.repeat([0.5, 1.5], 400)
+    error = np.where(distance < 1, 0.4, 0.9) * rng.normal(size=800) * np.where(rng.uniform(size=800) < 0.03, 9.0, 1.0)
+    noise = np.full((800, 1), 0.05)
+
+    def loss(levels):
+        std = np.sqrt(noise[:, 0] + np.repeat(np.exp(levels), 400))
+        return -stats.t.logpdf(error, df, scale=std * np.sqrt((df - 2.0) / df)).sum()
+
+    best = optimize.minimize(loss, np.log([0.1, 0.5]), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
+    knots, growth = error_growth(distance, np.square(error)[:, None], noise, df=df)
+    found = np.interp([0.5, 1.5], knots, growth[:, 0])
+    np.testing.assert_allclose(found, np.exp(best), rtol=0.02)
+    knots, growth = error_growth(distance, np.square(error)[:, None], noise)
+    squares = np.interp([0.5, 1.5], knots, growth[:, 0])
+    assert (np.abs(squares / found - 1.0) > 0.1).all()
 
 
 @given(st.floats(1.5, 20.0), st.floats(0.01, 0.9), st.floats(0.05, 20.0), st.floats(0.05, 20.0))

@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 SMALLEST_TAIL = 1e-12  # of a probability: beyond it a quantile is rounding
+SMALLEST_SCALE = 1e-30  # of a squared error
+EXPECTATIONS = 20  # steps of expectation and maximisation: the curve moves by less than a hundredth after
 
 TIE = 1e-9  # relative: the rows of a grid have equal scores up to rounding, which may differ from batch to batch
 VERDICTS = INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
@@ -167,33 +169,54 @@ def fit_support(x: np.ndarray, *, k: int = 5, max_rows: int = 10_000, seed: int 
 
 
 def error_growth(
-    distance: np.ndarray, excess: np.ndarray, weights: np.ndarray | None = None, knots: int = 24
+    distance: np.ndarray,
+    squared_error: np.ndarray,
+    noise: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    df: float = math.inf,
+    knots: int = 24,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How the squared error of the mean grows with the distance from its training rows, over the noise.
+    """How the variance of the mean's error grows with the distance from its training rows, over the noise.
+
+    The curve that never falls and makes the errors most likely, for Student-t errors of variance noise plus growth; for
+    Gaussian ones, ``df = inf``, the isotonic regression of the squared errors less the noise. A t takes a few blocks
+    in which the mean went far astray for what they are, and does not make all others wide by them.
 
     Parameters
     ----------
     distance
         Of rows that were held out, blockwise, to what was left, ``(Q,)``.
-    excess
-        Their squared errors less the variance inside, ``(Q, P)``.
+    squared_error
+        Of the mean at them, ``(Q, P)``.
+    noise
+        The variance inside, ``(Q, P)``, not negative.
     weights
         Of these rows, ``(Q,)``; None where all count alike.
+    df
+        Degrees of freedom, above 2.
     knots
         Number of distances at which the curve is kept.
 
     Returns
     -------
-    distances ``(R,)`` and growths ``(R, P)``: an isotonic regression up to the 99 % quantile of the distances seen, and
-    nowhere negative.
+    distances ``(R,)`` and growths ``(R, P)`` up to the 99 % quantile of the distances seen, nowhere negative.
     """
     seen = max(float(np.quantile(distance, 0.99)), 1e-6)
     places = np.quantile(distance[distance <= seen], np.linspace(0.0, 1.0, knots)) / seen
     inner = np.unique(np.append(np.round(places, 3), 1.0))  # nearer ones, of gridded data, differ by rounding alone
-    growth = np.empty((len(inner), excess.shape[1]))
-    for output in range(excess.shape[1]):
+    growth = np.empty((len(inner), squared_error.shape[1]))
+    for output in range(squared_error.shape[1]):
         isotonic = IsotonicRegression(y_min=0.0, increasing=True, out_of_bounds="clip")
-        growth[:, output] = isotonic.fit(distance, excess[:, output], weights).predict(seen * inner)
+        square, least = squared_error[:, output], noise[:, output]
+        grown = isotonic.fit(distance, square - least, weights).predict(distance)
+        for _ in range(0 if math.isinf(df) else EXPECTATIONS):
+            # Expected precision of each error, given its size; the squares then count by it.
+            scale = np.maximum((least + grown) * (df - 2.0) / df, SMALLEST_SCALE)
+            precision = (df + 1.0) / (df + np.maximum(square, 0.0) / scale)
+            found = precision * square * df / (df - 2.0) - least
+            grown = isotonic.fit(distance, found, weights).predict(distance)
+        growth[:, output] = isotonic.predict(seen * inner)
     return seen * inner, growth
 
 

@@ -1,23 +1,26 @@
-"""Schedules by the number of inputs: up to three, later mean weights and a posterior in small steps."""
+"""Schedules and sizes: up to three inputs, later mean weights and a posterior in small steps; else by the table."""
 
 from __future__ import annotations
 
+import io
 from dataclasses import asdict
 
 import numpy as np
 import pytest
+import torch
 
-from nescio import VariationalVarianceRegressor
+from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio.datasets.toy import toy_mean, toy_regression, toy_std
-from nescio.estimators import schedules
-from nescio.estimators.schedules import mean_schedule, precision_schedule
+from nescio.estimators import schedules, split
+from nescio.estimators.schedules import mean_schedule, posterior_share, precision_schedule
+from nescio.estimators.sizes import count_members
 from nescio.training import Schedule
 
 BASE = Schedule(1500, 256, 1e-2, check_every=50)
 
 
-def test_with_four_inputs_only_tolerance_length_and_patience_are_set():
-    assert asdict(mean_schedule(BASE, 4)) == asdict(BASE) | {"tolerance": 0.03}
+def test_with_four_inputs_means_take_twice_the_rate_and_posteriors_have_length_and_patience_set():
+    assert asdict(mean_schedule(BASE, 4)) == asdict(BASE) | {"tolerance": 0.03, "learning_rate": 2e-2}
     assert asdict(precision_schedule(BASE, 4200, 4)) == asdict(BASE) | {"max_steps": 4200, "patience": 600}
 
 
@@ -28,6 +31,46 @@ def test_up_to_three_inputs_means_keep_later_weights_and_posteriors_take_small_s
     assert found == asdict(BASE) | {"max_steps": 4200, "patience": 600, "learning_rate": pytest.approx(3e-3 / 4.2)}
     assert precision_schedule(BASE, 300, inputs).learning_rate == 1e-2
     assert precision_schedule(BASE, 100, inputs).learning_rate == 1e-2
+
+
+@pytest.mark.parametrize(
+    ("rows", "variance", "share"),
+    [
+        (2_000, [np.exp(-2.0)], 0.3),
+        (100, [np.exp(-2.0)], 0.3),  # no shorter on a smaller table
+        (8_000, [np.exp(-2.0)], 0.6),
+        (8_000, [np.exp(-8.0)], 1.2),  # and by the precision, from four nats on
+        (8_000, [np.exp(-6.0), np.exp(-10.0)], 1.2),
+        (2_000, [np.exp(-4.0)], 0.3),
+        (45_000, [np.exp(-8.0)], 1.4),
+    ],
+)
+def test_a_posterior_is_as_long_as_rows_and_precision_make_it(rows, variance, share):
+    assert posterior_share(rows, 4, torch.tensor(variance)) == pytest.approx(share)
+    assert posterior_share(rows, 3, torch.tensor(variance)) == 1.4
+
+
+@pytest.mark.parametrize(
+    ("rows", "inputs", "members"), [(999, 4, 10), (999, 3, 5), (1_000, 4, 5), (9_999, 4, 5), (10_000, 1, 2)]
+)
+def test_small_tables_have_more_posteriors_and_large_ones_two(rows, inputs, members):
+    assert count_members(VariationalVarianceRegressor(), rows, inputs) == members
+    assert count_members(VariationalVarianceRegressor(n_members=3), rows, inputs) == 3
+
+
+def test_the_bar_is_full_at_the_end_of_a_fit(monkeypatch):
+    bars = []
+
+    class Bar(split.tqdm):
+        def __init__(self, *args, **named):
+            super().__init__(*args, **named | {"disable": False, "file": io.StringIO()})
+            bars.append(self)
+
+    monkeypatch.setattr(split, "tqdm", Bar)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    DissipativeRegressor(max_steps=40, n_members=1, n_folds=2, random_state=0).fit(X, X[:, 0])
+    assert bars[0].total == round(40 * (1 + 1 / 3 + 0.4 + 0.6))
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@ from nescio.training import can_compile
 
 __all__ = ["make_method"]
 
+EAGER = ("deep-ensemble", "mc-dropout")  # their steps are products of large matrices, and gain nothing
+
 
 def _estimator(module: str, name: str, **parameters: Any) -> Callable[[int], Any]:
     """A function from a seed to the estimator."""
@@ -60,6 +62,6 @@ def make_method(name: str, *, seed: int, compiled: bool = False) -> Distribution
             f"the method '{name}' needs {error.name}, which is not installed; add the extra that has it "
             "(pip install 'nescio[peers]') or leave the method out."
         ) from error
-    if compiled and can_compile() and "compile" in model.get_params(deep=False):
+    if compiled and name not in EAGER and can_compile() and "compile" in model.get_params(deep=False):
         model.set_params(compile=True)
     return model

@@ -20,8 +20,8 @@ from nescio.estimators.means import MeanPhase
 from nescio.estimators.pilot import Pilot
 from nescio.estimators.precision import Outside, PseudoInputs
 from nescio.estimators.problem import Problem
-from nescio.estimators.schedules import FEW_INPUTS
-from nescio.estimators.sizes import count_members
+from nescio.estimators.schedules import shares
+from nescio.estimators.sizes import FEW_INPUTS, count_members
 from nescio.estimators.split import SplitTrainingRegressor
 from nescio.objectives import constant_prior, prior_from_level
 from nescio.pseudo_inputs import MultiScale, Placement, Rejected
@@ -32,7 +32,7 @@ LARGEST_OUTSIDE_SHAPE = 3.0  # a stable variance, and tails no lighter than the 
 POOL = 20_000  # a small pool is learned by heart, and the std between its points is then arbitrary
 CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
 FINITE = "for a finite predictive variance"
-LENGTH = 2.0  # half of what a step sees are pseudo-inputs
+LENGTH = 2.0  # a third to a half of what a step sees are pseudo-inputs
 
 
 class DissipativeRegressor(SplitTrainingRegressor):
@@ -232,7 +232,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
 
         placement = self.placement if self.placement is not None else Rejected(MultiScale())
         count = POOL if self.n_pseudo_inputs == "auto" else self.n_pseudo_inputs
-        members = count_members(self, len(x))
+        members = count_members(self, *x.shape)
         points: Tensor = problem.once(
             ("pseudo-inputs", id(self.placement), count, members),
             lambda: placement(x, int(count), generators(seed, "pseudo-inputs", members)).to(x),
@@ -258,6 +258,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
             points,
             Gamma(prior.concentration.expand(shape_like).contiguous(), prior.rate.expand(shape_like).contiguous()),
             self._weight(level, variance),
+            max(1, round(shares(x.shape[1]).pseudo_batch * int(self.batch_size))),
             getattr(placement, "select", None),
         )
         return Outside(inputs, pool, far, anchor, bool(self.anchor), self.outside_mean == "training", function)

@@ -30,6 +30,7 @@ FEW_ROWS = 300  # enough to tell a good start from a bad one, at a thirtieth of 
 LENGTHS = (1e-2, 1e4)  # in standardised units: from finer than any table to a column that does not matter
 SIGNALS = (1e-2, 1e3)
 LARGEST_NOISE = 4.0  # variance of standardised targets is 1
+TOLERANCE = 1e-6  # of the evidence: a step that gains less does not move the likelihood of test rows by 0.001
 SQRT5 = math.sqrt(5.0)
 
 
@@ -209,7 +210,7 @@ class GaussianProcessRegressor(DistributionRegressor):
         def climb(start: np.ndarray, rows: int, iterations: int) -> Any:
             table = (x[:rows], y[:rows], weights[:rows], self.kernel)
             begin = np.clip(start, bounds[:, 0], bounds[:, 1])
-            options = {"maxiter": iterations, "maxfun": 2 * iterations}
+            options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": TOLERANCE}
             return minimize(negative_log_evidence, begin, table, "L-BFGS-B", jac=True, bounds=bounds, options=options)
 
         tried = [climb(start, FEW_ROWS, 50) for start in starts]

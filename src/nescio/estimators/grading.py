@@ -12,7 +12,7 @@ from nescio.densities import NeighbourDistance
 from nescio.estimators.anchoring import MOST_REFERENCE_ROWS
 from nescio.estimators.means import Growth
 from nescio.estimators.problem import Problem
-from nescio.estimators.schedules import FEW_INPUTS
+from nescio.estimators.sizes import FEW_INPUTS
 from nescio.objectives import PriorFunction, graded_prior
 
 __all__ = ["prior_from_blocks"]
@@ -25,12 +25,14 @@ def prior_from_blocks(
 ) -> PriorFunction:
     """Noise at the nearest of the rows ``x (N, D)``, plus what a mean was wrong by at that distance in held-out blocks.
 
+    The growth is the likeliest for errors with the tails of the outside prior, of shape ``concentration``.
+
     Shapes: ``variance`` ``(N, P)``, the noise at the rows; ``level`` ``(P,)`` or, for the points that are asked for,
     ``(..., P)``.
     """
-    weights = problem.weights
-    excess = seen.squared_error - variance.double().numpy()[seen.held_out]
-    knots, growth = error_growth(seen.distance, excess, None if weights is None else weights[seen.held_out])
+    heft = None if problem.weights is None else problem.weights[seen.held_out]
+    noise = variance.double().numpy()[seen.held_out]
+    knots, growth = error_growth(seen.distance, seen.squared_error, noise, heft, df=2.0 * concentration)
     rows = np.random.default_rng(child_seed(problem.seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
     reference, near, usual = x[rows], variance[rows], variance.median(0).values
     neighbours = NeighbourDistance(reference)

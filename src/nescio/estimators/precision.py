@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -28,6 +28,8 @@ class PseudoInputs:
     points: Tensor
     prior: Gamma
     weight: float
+    batch: int
+    """How many of a pool a step sees."""
     select: Callable[[Tensor], Tensor] | None = None
 
     def prior_at(self, models: Tensor, places: Tensor) -> Gamma:
@@ -141,7 +143,7 @@ def fit_precision(
         schedule.batch_size,
         sample_weight=weights,
         pool_size=0 if pool is None else pool.points.shape[1],
-        pseudo_batch_size=None if pool is None or pool.select is None else pool.points.shape[1],
+        pseudo_batch_size=None if pool is None else pool.points.shape[1] if pool.select is not None else pool.batch,
         device=device,
     )
     start = {name: value.to(device) for name, value in network.initialise(streams).items()}
@@ -153,7 +155,7 @@ def fit_precision(
 
 def _to(pseudo: PseudoInputs, device: torch.device) -> PseudoInputs:
     prior = Gamma(pseudo.prior.concentration.to(device), pseudo.prior.rate.to(device))
-    return PseudoInputs(pseudo.points.to(device), prior, pseudo.weight, pseudo.select)
+    return replace(pseudo, points=pseudo.points.to(device), prior=prior)
 
 
 def stacked_prior(

@@ -178,7 +178,7 @@ class PseudoCountRegressor(PrecisionRegressor):
         fitted = local._fit_cores(problems)
         results = []
         for problem, each in zip(problems, fitted, strict=True):
-            means, _ = problem.memo["means", *local._first_phase(len(problem.x))]
+            means, _ = problem.memo["means", *local._first_phase(*problem.x.shape)]
             results.append(self._count(problem, each.core, means))
         return results
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["count_divisions", "count_folds", "count_members", "count_repeats"]
+__all__ = ["FEW_INPUTS", "FEW_ROWS", "count_divisions", "count_folds", "count_members", "count_repeats"]
 
+FEW_INPUTS = 3  # up to here some hundred rows and 20,000 pseudo-inputs cover the data and their rim well
 VERY_FEW_ROWS = 500  # below it folds cost little
+SMALL = 1_000  # rows below which a posterior depends much on its luck, and so does what it says between them
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
-MANY_ROWS = 10_000  # from here on one posterior is learned well, and the time of several would be felt
+MANY_ROWS = 10_000  # from here on a posterior is learned well, and the time of many would be felt
 MEMBERS = 5  # as many as a deep ensemble usually has
+MANY_MEMBERS = 10
+FEW_MEMBERS = 2  # a single one dips here or there off the data, two hardly at one place
 REPEATS = 2  # two networks that did not see a row are closer to the bag than one
 
 
@@ -23,16 +27,18 @@ def count_folds(model: Any, n_rows: int) -> int:
     return 20 if n_rows < VERY_FEW_ROWS else 10 if n_rows < FEW_ROWS else 5
 
 
-def count_members(model: Any, n_rows: int) -> int:
+def count_members(model: Any, n_rows: int, n_inputs: int) -> int:
     """How many posteriors are trained and mixed."""
     if model.n_members != "auto":
         return int(model.n_members)
-    return MEMBERS if n_rows < MANY_ROWS else 1
+    if n_rows >= MANY_ROWS:
+        return FEW_MEMBERS
+    return MANY_MEMBERS if n_rows < SMALL and n_inputs > FEW_INPUTS else MEMBERS
 
 
-def count_repeats(model: Any, n_rows: int) -> int:
+def count_repeats(model: Any, n_rows: int, n_inputs: int) -> int:
     """How often the folds are dealt: so often that each member has a network of its own."""
-    return max(REPEATS, -(-count_members(model, n_rows) // count_folds(model, n_rows)))
+    return max(REPEATS, -(-count_members(model, n_rows, n_inputs) // count_folds(model, n_rows)))
 
 
 def count_divisions(n_rows: int) -> int:

@@ -24,7 +24,7 @@ from nescio.estimators.pilot import Pilot, fit_pilot
 from nescio.estimators.precision import Outside, fit_precision, stacked_prior
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
-from nescio.estimators.schedules import mean_schedule, precision_schedule
+from nescio.estimators.schedules import mean_schedule, posterior_share, precision_schedule, shares
 from nescio.estimators.sizes import count_divisions, count_folds, count_members, count_repeats
 from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_network
 from nescio.networks import MLP, make_head
@@ -35,7 +35,7 @@ from nescio.training.devices import resolve_device
 __all__ = ["SplitTrainingRegressor"]
 
 PILOT_HIDDEN = (50,)  # the paper's width: tails can be told apart with a small network
-PILOT_STEPS, WARM_UP_STEPS, PRECISION_STEPS = 0.5, 0.4, 1.4  # in units of max_steps, the length of the means' training
+WARM_UP = 0.4  # in units of max_steps, the length of the means' training: shorter, the std dips beside the data
 OF_MEANS = (
     *("prefit", "mean_hidden", "mean_activation", "n_folds", "max_steps"),
     *("batch_size", "learning_rate", "validation_fraction", "device"),
@@ -122,32 +122,33 @@ class SplitTrainingRegressor(PrecisionRegressor):
         x, y, weights, y_scale, seed = problem.x, problem.y, problem.weights, problem.y_scale, problem.seed
         self._check_outside(y_scale)
         device = resolve_device(self.device)
-        members = count_members(self, len(x))
+        members = count_members(self, *x.shape)
         rows, targets = torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(y, dtype=torch.float32)
         heft = None if weights is None else torch.as_tensor(weights, dtype=torch.float32)
         head, groups = make_head(self.head), group_rows(x)
         steps = int(self.max_steps)
         schedule = Schedule(steps, int(self.batch_size), float(self.learning_rate), check_every=min(50, steps))
-        pilot_steps, warm_steps, precision_steps = (
-            max(1, round(part * steps)) for part in (PILOT_STEPS, WARM_UP_STEPS, self._precision_length())
-        )
+        in_steps = lambda share: max(1, round(share * steps))
+        pilot_steps, warm_steps = in_steps(shares(x.shape[1]).pilot), in_steps(WARM_UP)
 
         own_modules = self.mean_network is not None or self.precision_network is not None
         scope = seeded_scope(child_seed(seed, "modules"), device) if own_modules else nullcontext()
         with (
             scope,
             tqdm(
-                total=steps + pilot_steps + precision_steps + (warm_steps if self._warms_up() else 0),
+                total=steps + pilot_steps + (warm_steps if self._warms_up() else 0),  # the posterior's follow
                 desc="mean",
                 disable=None if self.verbose else True,
             ) as bar,
         ):
             common: dict[str, Any] = {"device": device, "compile": self.compile, "progress": bar.update}
             means: MeanPhase = problem.once(
-                ("means", *self._first_phase(len(x))),
+                ("means", *self._first_phase(*x.shape)),
                 lambda: self._fit_mean(problem, rows, targets, groups, heft, schedule, common),
             )
             variance = prior_from_residuals(means.residuals, 2.0, heft, floor=SMALLEST_VARIANCE).rate
+            precision_steps = in_steps(self._precision_length(len(x), x.shape[1], variance))
+            bar.total += precision_steps
             choices = candidates(self)
             pilot: Pilot
             if len(choices) == 1 and not self._warms_up():  # nothing to choose, and nobody to tell the noise to
@@ -156,7 +157,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             else:
                 bar.set_description("pilot")
                 pilot = problem.once(
-                    ("pilot", self.head, self.activation, *choices, *self._first_phase(len(x))),
+                    ("pilot", self.head, self.activation, *choices, *self._first_phase(*x.shape)),
                     lambda: fit_pilot(
                         rows,
                         means.residuals,
@@ -177,7 +178,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             bar.set_description("precision")
             tail = shape + (0.5 / kl_weight if kl_weight else 3.0)  # without a KL any tail goes: a moderate one
             outside = problem.once(
-                ("outside", members, *self._second_phase(len(x))),
+                ("outside", members, *self._second_phase(*x.shape)),
                 lambda: self._outside(rows, means, pilot, variance, tail, problem),
             )
             inputs = rows if outside is None else outside.inputs
@@ -188,7 +189,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
                 for member in range(members)
             ]
             trained = problem.most(
-                ("precision", *self._second_phase(len(x))),
+                ("precision", *self._second_phase(*x.shape)),
                 members,
                 lambda: fit_precision(
                     inputs,
@@ -255,23 +256,25 @@ class SplitTrainingRegressor(PrecisionRegressor):
             mean_schedule(schedule, x.shape[1]),
             seed=problem.seed,
             n_folds=n_folds,
-            n_repeats=count_repeats(self, len(x)),
+            n_repeats=count_repeats(self, *x.shape),
             n_blocks=n_blocks,
             validation_fraction=float(self.validation_fraction),
             **common,
         )
 
-    def _first_phase(self, n_rows: int) -> tuple[Any, ...]:
+    def _first_phase(self, n_rows: int, n_inputs: int) -> tuple[Any, ...]:
         """All that the means depend on."""
         settings = (f"{name}={getattr(self, name)!r}" for name in OF_MEANS)
-        return id(self.mean), id(self.mean_network), count_repeats(self, n_rows), *settings
+        return id(self.mean), id(self.mean_network), count_repeats(self, n_rows, n_inputs), *settings
 
-    def _precision_length(self) -> float:
+    def _precision_length(self, n_rows: int, n_inputs: int, variance: Tensor) -> float:
         """Most steps of the posterior, in units of ``max_steps``."""
-        return PRECISION_STEPS * self._length() if self.precision_steps == "auto" else float(self.precision_steps)
+        if self.precision_steps != "auto":
+            return float(self.precision_steps)
+        return self._length() * posterior_share(n_rows, n_inputs, variance)
 
-    def _second_phase(self, n_rows: int) -> tuple[Any, ...]:
+    def _second_phase(self, n_rows: int, n_inputs: int) -> tuple[Any, ...]:
         """All that a member's posterior depends on; how many others there are, where their folds are dealt again."""
         own = self.get_params(deep=False)
         names = [name for name in sorted(own) if name not in (*LOOSE, *OF_MEANS)]
-        return type(self).__name__, *self._first_phase(n_rows), *(f"{name}={own[name]!r}" for name in names)
+        return type(self).__name__, *self._first_phase(n_rows, n_inputs), *(f"{name}={own[name]!r}" for name in names)

@@ -7,7 +7,7 @@ from typing import Any
 from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive, check_widths
 from nescio.estimators.foreign import check_mean
 from nescio.estimators.pilot import CANDIDATES
-from nescio.estimators.schedules import FEW_INPUTS
+from nescio.estimators.sizes import FEW_INPUTS
 from nescio.networks import MLP, ModuleStack, Network
 from nescio.networks.mlp import ACTIVATIONS
 

@@ -49,18 +49,21 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         Functions ``(n_inputs, n_outputs) -> torch.nn.Module`` to be used in their place.
     n_members
         How many precision networks to train and mix. The networks of the mean are shared out among them. ``"auto"``: 5
-        below 10,000 rows, where one network is partly a matter of luck, else 1.
+        below 10,000 rows, where one network is partly a matter of luck, 10 below 1,000 with four inputs or more; else
+        2.
     n_folds
         Into how many folds the rows are dealt, twice; each fold has a network that did not see it. The mean is the
         average of these networks. ``"auto"``: 20 below 500 rows, 10 below 2,000, else 5; with a ``mean`` of yours 20
         below 10,000 rows, else 10.
     max_steps
-        Steps of the mean's phase; the pilot takes half as many.
+        Steps of the mean's phase; the pilot takes a third as many, with up to three inputs half as many.
     precision_steps
-        Most steps of the precision's phase, in units of ``max_steps``; ``"auto"``: 1.4, and 2.8 after a warm-up of 0.4
-        where there are pseudo-inputs. It ends when held-out rows have not improved for 0.4.
+        Most steps of the precision's phase, in units of ``max_steps``. ``"auto"``: 0.3 on small tables, growing with
+        the root of the rows and the precision of the mean, up to 1.4, which it is with up to three inputs; twice that,
+        after a warm-up, where there are pseudo-inputs. It ends when held-out rows have not improved for 0.4.
     batch_size, learning_rate, validation_fraction
-        Of each phase.
+        Of each phase; with four inputs or more the means take twice the rate, and half a batch of pseudo-inputs goes
+        with each batch of rows.
     device, compile
         Where and how to train: ``"auto"`` takes CUDA where it is there, and compiles long runs. ``compile=True``
         compiles once for all fits of the process, of whatever size: for those who fit many models.

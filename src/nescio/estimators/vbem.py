@@ -150,7 +150,7 @@ class VBEMRegressor(PrecisionRegressor):
         self,
         *,
         n_components: int = 100,
-        n_samples: int = 2,
+        n_samples: int = 1,
         hidden: Sequence[int] = (50,),
         activation: str = "elu",
         max_steps: int = 2000,
