@@ -138,7 +138,7 @@ ABLATIONS: dict[str, Ablation] = {
         {
             f"{method}+precision-steps={steps:g}": {"method": method, "precision_steps": steps}
             for method in ("d-vv", "vv")
-            for steps in (1.4, 2.8)
+            for steps in (0.3, 0.6, 1.4, 2.8)
         },
         ("carbon", "concrete", "naval"),
         ("log_likelihood", "crps", "coverage_90"),
