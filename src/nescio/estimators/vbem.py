@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -79,7 +80,8 @@ def mixture_kl(q: Gamma, log_share: Tensor, prior: Gamma, noise: Tensor) -> Tens
     alpha = q.concentration
     entropy = alpha - q.rate.log() + torch.lgamma(alpha) + (1.0 - alpha) * torch.digamma(alpha)
     value, weight = gamma_from_normals(alpha.unsqueeze(2), noise)
-    cross = weight.prod(-1) * log_mixture(value / q.rate.unsqueeze(2), log_share, prior)
+    joint = reduce(torch.mul, weight.unbind(-1))  # the gradient of prod looks for zeros, which no captured graph may do
+    cross = joint * log_mixture(value / q.rate.unsqueeze(2), log_share, prior)
     return -entropy.sum(-1) - cross.mean(-1)
 
 
