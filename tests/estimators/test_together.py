@@ -76,6 +76,17 @@ def test_five_members_asked_for_are_those_of_the_default(trained):
     assert trained == [5]
 
 
+def test_five_members_asked_for_are_the_first_of_ten(trained):
+    settings = {"max_steps": 5, "random_state": 0, "n_pseudo_inputs": 50}
+    X, y = table(3)
+    wide = np.concatenate([X, X**2, X**3, X**4], axis=1)
+    ten, five = fit_family([DissipativeRegressor(**settings), DissipativeRegressor(**settings, n_members=5)], wide, y)
+    assert trained == [10]
+    assert (ten.core_.members, five.core_.members) == (10, 5)
+    alone = DissipativeRegressor(**settings, n_members=5).fit(wide, y)
+    np.testing.assert_allclose(five.predict_dist(wide).std, alone.predict_dist(wide).std, rtol=1e-4)
+
+
 def test_a_member_of_an_ensemble_is_not_trained_again_alone(trained):
     X, y = table(2)
     settings = {"max_steps": 10, "random_state": 0, "n_pseudo_inputs": 100}

@@ -233,10 +233,11 @@ class DissipativeRegressor(SplitTrainingRegressor):
         placement = self.placement if self.placement is not None else Rejected(MultiScale())
         count = POOL if self.n_pseudo_inputs == "auto" else self.n_pseudo_inputs
         members = count_members(self, *x.shape)
-        points: Tensor = problem.once(
-            ("pseudo-inputs", id(self.placement), count, members),
+        points: Tensor = problem.most(
+            ("pseudo-inputs", id(self.placement), count),
+            members,
             lambda: placement(x, int(count), generators(seed, "pseudo-inputs", members)).to(x),
-        )
+        )[:members]
         wanted = (members, points.shape[1] if hasattr(placement, "select") else int(count), x.shape[1])
         if tuple(points.shape) != wanted or not bool(torch.isfinite(points).all()):
             raise InputError(

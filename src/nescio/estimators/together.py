@@ -11,6 +11,7 @@ from sklearn.base import clone
 from nescio._random import seed_from
 from nescio._validation import InputError
 from nescio.estimators.base import DistributionRegressor
+from nescio.estimators.sizes import count_members
 from nescio.estimators.split import SplitTrainingRegressor
 
 __all__ = ["fit_family", "fit_stack"]
@@ -47,17 +48,18 @@ def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[
     split = [model for model in fresh if isinstance(model, SplitTrainingRegressor)]
     blocks = max((model._blocks() for model in split), default=0)
     memo: dict[Any, Any] = {}
-    for model in sorted(fresh, key=_members, reverse=True):  # a member of an ensemble need not be trained again
+    prepared = [model._prepare(X, y, None, blocks=blocks, memo=memo) for model in fresh]
+    pairs = zip(fresh, prepared, strict=True)
+    # The most members first: those of a smaller ensemble need not be trained again.
+    for model, table in sorted(pairs, key=lambda pair: _members(pair[0], *pair[1].problem.x.shape), reverse=True):
         began = time.perf_counter()
-        prepared = model._prepare(X, y, None, blocks=blocks, memo=memo)
-        model._accept(prepared, model._fit_cores([prepared.problem])[0])
-        model.fit_seconds_ = time.perf_counter() - began + sum(prepared.problem.saved)
+        model._accept(table, model._fit_cores([table.problem])[0])
+        model.fit_seconds_ = time.perf_counter() - began + sum(table.problem.saved)
     return fresh
 
 
-def _members(model: DistributionRegressor) -> int:
-    count = getattr(model, "n_members", 1)
-    return count if isinstance(count, int) else 1
+def _members(model: Any, n_rows: int, n_inputs: int) -> int:
+    return count_members(model, n_rows, n_inputs) if hasattr(model, "n_members") else 1
 
 
 def _settings(model: DistributionRegressor) -> str:
