@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
-from nescio.calibration import fit_support
+from nescio.calibration import error_growth, fit_support
 from nescio.estimators.grading import prior_from_blocks
 from nescio.estimators.means import Growth, hold_out
 from nescio.estimators.problem import Problem
@@ -245,10 +245,16 @@ def test_the_graded_prior_rises_as_the_weighted_errors_of_held_out_rows_do():
     weights = np.array([9.0, 9.0, 1.0, 9.0, 9.0, 5.0, 9.0, 3.0])
     for heft in (weights, None):
         problem = Problem(x.numpy(), x.numpy(), heft, np.ones(1), 0, None)
-        prior = prior_from_blocks(x, seen, noise, torch.tensor([2.0]), 3.0, problem)(torch.tensor([[0.07 + 0.4]]))
-        variance = float(prior.rate / (prior.concentration - 1.0))
-        expected = np.average(errors[:, 0], weights=None if heft is None else [5.0, 1.0, 3.0, 1.0])
-        assert variance == pytest.approx(0.01 + expected, rel=1e-5)
+        counted = None if heft is None else np.array([5.0, 1.0, 3.0, 1.0])
+        expected = {
+            1e6: np.average(errors[:, 0], weights=counted),  # hardly a tail: the mean square
+            3.0: error_growth(seen.distance, seen.squared_error, np.full((4, 1), 0.01), counted, df=6.0)[1][0, 0],
+        }
+        for concentration, growth in expected.items():
+            prior = prior_from_blocks(x, seen, noise, torch.tensor([2.0]), concentration, problem)
+            there = prior(torch.tensor([[0.07 + 0.4]]))
+            assert float(there.rate / (there.concentration - 1.0)) == pytest.approx(0.01 + growth, rel=1e-5)
+        assert expected[3.0] > 1.05 * expected[1e6]
 
 
 def test_constant_columns_and_duplicate_rows_are_legal():
