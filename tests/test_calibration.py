@@ -83,6 +83,27 @@ def test_growth_makes_errors_with_a_few_far_astray_most_likely(df):
     assert (np.abs(squares / found - 1.0) > 0.1).all()
 
 
+def test_growth_with_tails_counts_a_weight_as_so_many_rows_and_levels_what_would_fall():
+    rng = np.random.default_rng(3)
+    distance = np.repeat([0.5, 1.0, 1.5], 30)
+    square = np.square(np.repeat([0.3, 1.2, 0.8], 30) * rng.standard_t(4, size=90))[:, None]
+    noise, weights = np.full((90, 1), 0.02), rng.integers(1, 5, 90)
+    found = error_growth(distance, square, noise, weights.astype(float), df=5.0)
+    several = error_growth(*(np.repeat(part, weights, axis=0) for part in (distance, square, noise)), df=5.0)
+    near, middle, far = (np.interp(place, found[0], found[1][:, 0]) for place in (0.5, 1.0, 1.5))
+    assert np.interp(0.5, several[0], several[1][:, 0]) == pytest.approx(near, rel=1e-3)
+    assert np.interp(1.5, several[0], several[1][:, 0]) == pytest.approx(far, rel=1e-3)
+    assert near < 0.5 * middle
+    assert middle == pytest.approx(far, rel=0.01)  # one level for both, the likeliest
+
+    def loss(log_level):
+        scale = np.sqrt((0.02 + np.exp(log_level)) * 3.0 / 5.0)
+        return -(weights[30:] * stats.t.logpdf(np.sqrt(square[30:, 0]), 5.0, scale=scale)).sum()
+
+    level = optimize.minimize_scalar(loss, bounds=(-5.0, 3.0), options={"xatol": 1e-10}).x
+    assert far == pytest.approx(np.exp(level), rel=0.01)
+
+
 @given(st.floats(1.5, 20.0), st.floats(0.01, 0.9), st.floats(0.05, 20.0), st.floats(0.05, 20.0))
 @settings(max_examples=50, deadline=None)
 def test_the_prior_gives_the_tails_and_the_shrinkage_asked_for(tail, shrinkage, prior_variance, square):

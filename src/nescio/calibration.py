@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 SMALLEST_TAIL = 1e-12  # of a probability: beyond it a quantile is rounding
-SMALLEST_SCALE = 1e-30  # of a squared error
+SMALLEST_SCALE = 1e-30  # of a squared error: without noise and growth all are zero, and nothing is divided by it
 EXPECTATIONS = 20  # steps of expectation and maximisation: the curve moves by less than a hundredth after
 
 TIE = 1e-9  # relative: the rows of a grid have equal scores up to rounding, which may differ from batch to batch
@@ -179,16 +179,18 @@ def error_growth(
 ) -> tuple[np.ndarray, np.ndarray]:
     """How the variance of the mean's error grows with the distance from its training rows, over the noise.
 
-    The curve that never falls and makes the errors most likely, for Student-t errors of variance noise plus growth; for
-    Gaussian ones, ``df = inf``, the isotonic regression of the squared errors less the noise. A t takes a few blocks
-    in which the mean went far astray for what they are, and does not make all others wide by them.
+    With ``df = inf`` the isotonic regression of the squared errors less the noise. With fewer each squared error counts
+    by the precision that a Student-t of variance noise plus growth expects of it, found in turns with the curve: a few
+    blocks in which the mean went far astray are taken for what they are, and do not make all others wide. Where the
+    noise is the same at all rows this is the likeliest of the curves that never fall; elsewhere it differs from it,
+    since all rows count alike.
 
     Parameters
     ----------
     distance
         Of rows that were held out, blockwise, to what was left, ``(Q,)``.
     squared_error
-        Of the mean at them, ``(Q, P)``.
+        Of the mean at them, ``(Q, P)``; below zero where a larger error inside was taken off.
     noise
         The variance inside, ``(Q, P)``, not negative.
     weights

@@ -149,3 +149,4 @@ def test_a_compiled_method_is_the_same_but_for_its_steps():
     differ = {name for name, value in plain.get_params().items() if value != compiled.get_params()[name]}
     assert differ == ({"compile"} if can_compile() else set())
     assert "compile" not in make_method("gp", seed=3, compiled=True).get_params()
+    assert make_method("mc-dropout", seed=3, compiled=True).get_params()["compile"] == "auto"

@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("models")
     train = table(300, 0)
     settings: dict[str, Any] = {"max_steps": 60, "n_members": 1, "n_folds": 3, "hidden": (24,), "random_state": 0}
-    settings["precision_steps"] = 2.8
+    settings["precision_steps"] = 2.8  # of so few steps the usual share would leave the noise unlearned
     for name, kind in (("good", nescio.DissipativeRegressor), ("bad", nescio.VariationalVarianceRegressor)):
         model = kind(**settings).fit(train.drop("price"), train["price"])
         if name == "good":

@@ -295,3 +295,15 @@ def test_a_setting_of_another_method(model, words):
 def test_a_setting_of_a_placement(make, words):
     with pytest.raises(InputError, match=sentence(words)):
         make()
+
+
+@pytest.mark.parametrize("members", ["many", None, 0])
+def test_a_family_refuses_members_that_are_no_number_as_a_fit_does(members):
+    with pytest.raises(InputError, match="n_members must be"):
+        fit_family([DissipativeRegressor(**QUICK | {"n_members": members})], X, Y)
+
+
+def test_a_placement_with_more_pools_than_members_is_refused():
+    many = lambda x, count, streams: torch.randn(len(streams) + 2, count, x.shape[1])
+    with pytest.raises(InputError, match=r"placement must return finite points of shape \(1, 20000,"):
+        DissipativeRegressor(**QUICK, placement=many).fit(X, Y)

@@ -11,10 +11,11 @@ import torch
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio.datasets.toy import toy_mean, toy_regression, toy_std
-from nescio.estimators import schedules, split
+from nescio.estimators import precision, schedules, split
 from nescio.estimators.schedules import mean_schedule, posterior_share, precision_schedule
 from nescio.estimators.sizes import count_members
-from nescio.training import Schedule
+from nescio.pseudo_inputs import BruteForce
+from nescio.training import Sampler, Schedule
 
 BASE = Schedule(1500, 256, 1e-2, check_every=50)
 
@@ -58,6 +59,24 @@ def test_small_tables_have_more_posteriors_and_large_ones_two(rows, inputs, memb
     assert count_members(VariationalVarianceRegressor(n_members=3), rows, inputs) == 3
 
 
+@pytest.mark.parametrize(("inputs", "seen"), [(3, 8), (4, 4)])
+def test_a_step_sees_half_a_batch_of_pseudo_inputs_with_more_than_three_inputs(monkeypatch, inputs, seen):
+    asked = []
+
+    def sampler(*arguments, **named):
+        asked.append(named["pseudo_batch_size"])
+        return Sampler(*arguments, **named)
+
+    monkeypatch.setattr(precision, "Sampler", sampler)
+    X = np.random.default_rng(0).normal(size=(60, inputs))
+    settings = {"max_steps": 4, "n_members": 1, "n_folds": 2, "batch_size": 8, "n_pseudo_inputs": 50, "random_state": 0}
+    DissipativeRegressor(**settings).fit(X, X[:, 0])
+    assert asked[-1] == seen
+    if inputs == 3:
+        DissipativeRegressor(**settings, placement=BruteForce()).fit(X[:, :1], X[:, 0])
+        assert asked[-1] > 8  # it picks from the whole pool
+
+
 def test_the_bar_is_full_at_the_end_of_a_fit(monkeypatch):
     bars = []
 
@@ -70,7 +89,7 @@ def test_the_bar_is_full_at_the_end_of_a_fit(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))
     DissipativeRegressor(max_steps=40, n_members=1, n_folds=2, random_state=0).fit(X, X[:, 0])
-    assert bars[0].total == round(40 * (1 + 1 / 3 + 0.4 + 0.6))
+    assert bars[0].n == bars[0].total == round(40 * (1 + 1 / 3 + 0.4 + 0.6))
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from nescio.training import can_compile
 
 __all__ = ["make_method"]
 
-EAGER = ("deep-ensemble", "mc-dropout")  # their steps are products of large matrices, and gain nothing
+EAGER = ("mc-dropout",)  # its steps are products of large matrices, and gain nothing
 
 
 def _estimator(module: str, name: str, **parameters: Any) -> Callable[[int], Any]:

@@ -53,7 +53,7 @@ def fit(
     id: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Columns that name rows, no features.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same model.")] = 0,
     members: Annotated[
-        int | None, typer.Option(min=1, help="How many models to mix. Default: 5 below 10,000 rows.")
+        int | None, typer.Option(min=1, help="How many models to mix. Default: 2 to 10, by the number of rows.")
     ] = None,
     max_steps: Annotated[int | None, typer.Option(min=1, help="Longest training of each phase.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",

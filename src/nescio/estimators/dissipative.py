@@ -20,7 +20,7 @@ from nescio.estimators.means import MeanPhase
 from nescio.estimators.pilot import Pilot
 from nescio.estimators.precision import Outside, PseudoInputs
 from nescio.estimators.problem import Problem
-from nescio.estimators.schedules import shares
+from nescio.estimators.schedules import pseudo_batch
 from nescio.estimators.sizes import FEW_INPUTS, count_members
 from nescio.estimators.split import SplitTrainingRegressor
 from nescio.objectives import constant_prior, prior_from_level
@@ -32,7 +32,7 @@ LARGEST_OUTSIDE_SHAPE = 3.0  # a stable variance, and tails no lighter than the 
 POOL = 20_000  # a small pool is learned by heart, and the std between its points is then arbitrary
 CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
 FINITE = "for a finite predictive variance"
-LENGTH = 2.0  # a third to a half of what a step sees are pseudo-inputs
+LENGTH = 2.0  # there is more to learn than at the rows alone, and on large, precise tables it is still being learned
 
 
 class DissipativeRegressor(SplitTrainingRegressor):
@@ -236,13 +236,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
         points: Tensor = problem.most(
             ("pseudo-inputs", id(self.placement), count),
             members,
-            lambda: placement(x, int(count), generators(seed, "pseudo-inputs", members)).to(x),
+            lambda: _placed(placement, x, int(count), generators(seed, "pseudo-inputs", members)),
         )[:members]
-        wanted = (members, points.shape[1] if hasattr(placement, "select") else int(count), x.shape[1])
-        if tuple(points.shape) != wanted or not bool(torch.isfinite(points).all()):
-            raise InputError(
-                f"placement must return finite points of shape {wanted}; it returned {tuple(points.shape)}."
-            )
         levels = level
         if function is not None:
             levels = as_float(function(points.double().numpy() * original.x_scale + original.x_shift))
@@ -259,7 +254,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
             points,
             Gamma(prior.concentration.expand(shape_like).contiguous(), prior.rate.expand(shape_like).contiguous()),
             self._weight(level, variance),
-            max(1, round(shares(x.shape[1]).pseudo_batch * int(self.batch_size))),
+            pseudo_batch(x.shape[1], int(self.batch_size)),
             getattr(placement, "select", None),
         )
         return Outside(inputs, pool, far, anchor, bool(self.anchor), self.outside_mean == "training", function)
@@ -269,6 +264,15 @@ class DissipativeRegressor(SplitTrainingRegressor):
             return float(self.pseudo_weight)
         contrast = float((2.0 * level.log() - variance.log()).mean())
         return max(1.0, contrast) ** -CONTRAST_POWER
+
+
+def _placed(placement: Placement, x: Tensor, count: int, streams: list[torch.Generator]) -> Tensor:
+    """A pool for each of the streams, ``(M, K, D)``; what is none is refused."""
+    points = placement(x, count, streams).to(x)
+    wanted = (len(streams), points.shape[1] if hasattr(placement, "select") else count, x.shape[1])
+    if tuple(points.shape) != wanted or not bool(torch.isfinite(points).all()):
+        raise InputError(f"placement must return finite points of shape {wanted}; it returned {tuple(points.shape)}.")
+    return points
 
 
 def as_float(values: np.ndarray) -> Tensor:

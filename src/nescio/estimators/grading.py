@@ -25,7 +25,7 @@ def prior_from_blocks(
 ) -> PriorFunction:
     """Noise at the nearest of the rows ``x (N, D)``, plus what a mean was wrong by at that distance in held-out blocks.
 
-    The growth is the likeliest for errors with the tails of the outside prior, of shape ``concentration``.
+    The errors are taken to have the tails of the outside prior, of shape ``concentration``.
 
     Shapes: ``variance`` ``(N, P)``, the noise at the rows; ``level`` ``(P,)`` or, for the points that are asked for,
     ``(..., P)``.

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor
 
 from nescio._validation import check_fraction, check_integer, check_positive
-from nescio.estimators.sizes import FEW_INPUTS, FEW_ROWS
+from nescio.estimators.sizes import FEW_INPUTS
 from nescio.training import Schedule
 
 __all__ = [
-    "Shares",
     "checked_schedule",
     "mean_schedule",
     "phase",
+    "pilot_share",
     "posterior_share",
     "precision_schedule",
-    "shares",
+    "pseudo_batch",
 ]
 
 FEWEST = 20  # steps between two looks
@@ -29,6 +29,7 @@ PATIENCE = 0.4  # of the means' steps: on a small table the best posterior is fo
 PATH = 300  # steps at the full rate in which a posterior finds its place, with few inputs: more steps can be smaller
 MEAN_RATE = 2.0  # with more inputs: the means have farther to go, and a cosine ends all rates alike
 SHORTEST, LONGEST = 0.3, 1.4  # of the means' steps: a posterior on a small table, and on the largest
+SMALL_TABLE = 2_000  # rows up to which the shortest will do
 DEPTH = 4.0  # nats of precision from which the noise has more to tell: residuals of a seventh of the spread
 CHECKS = 40  # looks at the held-out rows per phase: often enough to stop well, seldom enough to cost little
 
@@ -55,17 +56,14 @@ def mean_schedule(schedule: Schedule, n_inputs: int) -> Schedule:
     return replace(schedule, learning_rate=MEAN_RATE * schedule.learning_rate, tolerance=TOLERANCE)
 
 
-class Shares(NamedTuple):
-    """Lengths of what comes between the means and the posterior, in units of the means' steps."""
-
-    pilot: float
-    pseudo_batch: float
-    """Pseudo-inputs that a step sees, in units of its rows."""
+def pilot_share(n_inputs: int) -> float:
+    """Steps of the pilot, in units of the means' steps; more with few inputs, where the std can be seen to be rough."""
+    return 1 / 2 if n_inputs <= FEW_INPUTS else 1 / 3
 
 
-def shares(n_inputs: int) -> Shares:
-    """Of the phases after the means; longer with few inputs, where the std can be seen to be rough."""
-    return Shares(1 / 2, 1.0) if n_inputs <= FEW_INPUTS else Shares(1 / 3, 0.5)
+def pseudo_batch(n_inputs: int, batch_size: int) -> int:
+    """How many pseudo-inputs a step sees: as many as rows, with more than a few inputs half of that."""
+    return batch_size if n_inputs <= FEW_INPUTS else max(1, batch_size // 2)
 
 
 def posterior_share(n_rows: int, n_inputs: int, variance: Tensor) -> float:
@@ -77,7 +75,7 @@ def posterior_share(n_rows: int, n_inputs: int, variance: Tensor) -> float:
     if n_inputs <= FEW_INPUTS:
         return LONGEST
     depth = float(-variance.log().mean())
-    return min(LONGEST, max(SHORTEST, SHORTEST * math.sqrt(n_rows / FEW_ROWS) * max(1.0, depth / DEPTH)))
+    return min(LONGEST, max(SHORTEST, SHORTEST * math.sqrt(n_rows / SMALL_TABLE) * max(1.0, depth / DEPTH)))
 
 
 def precision_schedule(schedule: Schedule, max_steps: int, n_inputs: int) -> Schedule:

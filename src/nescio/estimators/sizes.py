@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["FEW_INPUTS", "FEW_ROWS", "count_divisions", "count_folds", "count_members", "count_repeats"]
+__all__ = ["FEW_INPUTS", "count_divisions", "count_folds", "count_members", "count_repeats"]
 
 FEW_INPUTS = 3  # up to here some hundred rows and 20,000 pseudo-inputs cover the data and their rim well
 VERY_FEW_ROWS = 500  # below it folds cost little
@@ -12,7 +12,7 @@ SMALL = 1_000  # rows below which a posterior depends much on its luck, and so d
 FEW_ROWS = 2_000  # up to here the pilot chooses by three divisions of the rows, since one is a coarse judge
 MANY_ROWS = 10_000  # from here on a posterior is learned well, and the time of many would be felt
 MEMBERS = 5  # as many as a deep ensemble usually has
-MANY_MEMBERS = 10
+MANY_MEMBERS = 10  # on small tables: halve what luck is left, at little cost
 FEW_MEMBERS = 2  # a single one dips here or there off the data, two hardly at one place
 REPEATS = 2  # two networks that did not see a row are closer to the bag than one
 

@@ -24,7 +24,7 @@ from nescio.estimators.pilot import Pilot, fit_pilot
 from nescio.estimators.precision import Outside, fit_precision, stacked_prior
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
-from nescio.estimators.schedules import mean_schedule, posterior_share, precision_schedule, shares
+from nescio.estimators.schedules import mean_schedule, pilot_share, posterior_share, precision_schedule
 from nescio.estimators.sizes import count_divisions, count_folds, count_members, count_repeats
 from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_network
 from nescio.networks import MLP, make_head
@@ -129,7 +129,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
         steps = int(self.max_steps)
         schedule = Schedule(steps, int(self.batch_size), float(self.learning_rate), check_every=min(50, steps))
         in_steps = lambda share: max(1, round(share * steps))
-        pilot_steps, warm_steps = in_steps(shares(x.shape[1]).pilot), in_steps(WARM_UP)
+        pilot_steps, warm_steps = in_steps(pilot_share(x.shape[1])), in_steps(WARM_UP)
 
         own_modules = self.mean_network is not None or self.precision_network is not None
         scope = seeded_scope(child_seed(seed, "modules"), device) if own_modules else nullcontext()
@@ -148,7 +148,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             )
             variance = prior_from_residuals(means.residuals, 2.0, heft, floor=SMALLEST_VARIANCE).rate
             precision_steps = in_steps(self._precision_length(len(x), x.shape[1], variance))
-            bar.total += precision_steps
+            _lengthen(bar, precision_steps)
             choices = candidates(self)
             pilot: Pilot
             if len(choices) == 1 and not self._warms_up():  # nothing to choose, and nobody to tell the noise to
@@ -278,3 +278,10 @@ class SplitTrainingRegressor(PrecisionRegressor):
         own = self.get_params(deep=False)
         names = [name for name in sorted(own) if name not in (*LOOSE, *OF_MEANS)]
         return type(self).__name__, *self._first_phase(n_rows, n_inputs), *(f"{name}={own[name]!r}" for name in names)
+
+
+def _lengthen(bar: Any, steps: int) -> None:
+    """Add to the end of a progress bar; one in a notebook learns of it by nothing but a reset."""
+    done = bar.n
+    bar.reset(bar.total + steps)
+    bar.update(done)

@@ -48,18 +48,25 @@ def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[
     split = [model for model in fresh if isinstance(model, SplitTrainingRegressor)]
     blocks = max((model._blocks() for model in split), default=0)
     memo: dict[Any, Any] = {}
-    prepared = [model._prepare(X, y, None, blocks=blocks, memo=memo) for model in fresh]
-    pairs = zip(fresh, prepared, strict=True)
+    prepared = []
+    for model in fresh:
+        began = time.perf_counter()
+        table = model._prepare(X, y, None, blocks=blocks, memo=memo)
+        prepared.append((model, table, time.perf_counter() - began))
     # The most members first: those of a smaller ensemble need not be trained again.
-    for model, table in sorted(pairs, key=lambda pair: _members(pair[0], *pair[1].problem.x.shape), reverse=True):
+    prepared.sort(key=lambda each: _members(each[0], *each[1].problem.x.shape), reverse=True)
+    for model, table, seconds in prepared:
         began = time.perf_counter()
         model._accept(table, model._fit_cores([table.problem])[0])
-        model.fit_seconds_ = time.perf_counter() - began + sum(table.problem.saved)
+        model.fit_seconds_ = seconds + time.perf_counter() - began + sum(table.problem.saved)
     return fresh
 
 
 def _members(model: Any, n_rows: int, n_inputs: int) -> int:
-    return count_members(model, n_rows, n_inputs) if hasattr(model, "n_members") else 1
+    asked = getattr(model, "n_members", 1)
+    if asked == "auto":
+        return count_members(model, n_rows, n_inputs)
+    return asked if isinstance(asked, int) else 1  # what cannot be a number is the fit's to refuse
 
 
 def _settings(model: DistributionRegressor) -> str:
