@@ -250,12 +250,13 @@ class DissipativeRegressor(SplitTrainingRegressor):
         if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
             inputs = anchor.append(x, anchor.distance_to_others(x))
             points = anchor.append(points, anchor.distances(points.flatten(0, 1)).view(points.shape[:2]))
+        select = getattr(placement, "select", None)
         pool = PseudoInputs(
             points,
             Gamma(prior.concentration.expand(shape_like).contiguous(), prior.rate.expand(shape_like).contiguous()),
             self._weight(level, variance),
-            pseudo_batch(x.shape[1], int(self.batch_size)),
-            getattr(placement, "select", None),
+            pseudo_batch(x.shape[1], int(self.batch_size)) if select is None else points.shape[1],
+            select,
         )
         return Outside(inputs, pool, far, anchor, bool(self.anchor), self.outside_mean == "training", function)
 

@@ -29,7 +29,7 @@ class PseudoInputs:
     prior: Gamma
     weight: float
     batch: int
-    """How many of a pool a step sees."""
+    """How many of a pool a step is given; all of them where it picks with ``select``."""
     select: Callable[[Tensor], Tensor] | None = None
 
     def prior_at(self, models: Tensor, places: Tensor) -> Gamma:
@@ -143,7 +143,7 @@ def fit_precision(
         schedule.batch_size,
         sample_weight=weights,
         pool_size=0 if pool is None else pool.points.shape[1],
-        pseudo_batch_size=None if pool is None else pool.points.shape[1] if pool.select is not None else pool.batch,
+        pseudo_batch_size=None if pool is None else pool.batch,
         device=device,
     )
     start = {name: value.to(device) for name, value in network.initialise(streams).items()}
