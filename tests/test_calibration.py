@@ -38,7 +38,7 @@ def test_growth_weighs_the_rows_that_it_is_learned_from():
     rng = np.random.default_rng(1)
     distance, weights = np.sort(rng.uniform(0.5, 2.0, 60)), rng.integers(1, 9, 60).astype(float)
     excess = distance[:, None] + 0.6 * rng.normal(size=(60, 2))
-    noise = rng.uniform(0.1, 0.3, size=(60, 2))
+    noise = np.full((60, 2), 0.2)  # the same at all rows: the likeliest curve is then that of least squares
     knots, growth = error_growth(distance, excess + noise, noise, weights)
 
     def isotonic(values, heft):
@@ -62,25 +62,46 @@ def test_growth_is_a_curve_for_gridded_and_for_constant_distances():
         assert knots[-1] > 0
 
 
+def most_likely_levels(error, noise, df):
+    """The growths at two distances, half of the rows each, by a search."""
+    law = stats.norm if np.isinf(df) else stats.t(df, scale=np.sqrt((df - 2.0) / df))
+
+    def loss(levels):
+        std = np.sqrt(noise + np.repeat(np.exp(levels), len(error) // 2))
+        return -(law.logpdf(error / std) - np.log(std)).sum()
+
+    settings = {"method": "Nelder-Mead", "options": {"xatol": 1e-8, "fatol": 1e-10}}
+    return np.exp(optimize.minimize(loss, np.log([0.1, 0.5]), **settings).x)
+
+
 @pytest.mark.parametrize("df", [2.5, 6.0, 40.0])
 def test_growth_makes_errors_with_a_few_far_astray_most_likely(df):
-    """At two distances, against a search over both levels; a mean of squares would be led by the few."""
+    """A mean of squares would be led by the few."""
     rng = np.random.default_rng(2)
     distance = np.repeat([0.5, 1.5], 400)
     error = np.where(distance < 1, 0.4, 0.9) * rng.normal(size=800) * np.where(rng.uniform(size=800) < 0.03, 9.0, 1.0)
     noise = np.full((800, 1), 0.05)
-
-    def loss(levels):
-        std = np.sqrt(noise[:, 0] + np.repeat(np.exp(levels), 400))
-        return -stats.t.logpdf(error, df, scale=std * np.sqrt((df - 2.0) / df)).sum()
-
-    best = optimize.minimize(loss, np.log([0.1, 0.5]), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
     knots, growth = error_growth(distance, np.square(error)[:, None], noise, df=df)
     found = np.interp([0.5, 1.5], knots, growth[:, 0])
-    np.testing.assert_allclose(found, np.exp(best), rtol=0.02)
+    np.testing.assert_allclose(found, most_likely_levels(error, noise[:, 0], df), rtol=0.02)
     knots, growth = error_growth(distance, np.square(error)[:, None], noise)
     squares = np.interp([0.5, 1.5], knots, growth[:, 0])
     assert (np.abs(squares / found - 1.0) > 0.1).all()
+
+
+@pytest.mark.parametrize("df", [2.5, 6.0, 40.0, np.inf])
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_growth_is_most_likely_where_the_noise_differs_from_row_to_row(df, spread):
+    """Rows with much noise say little of the growth; least squares would count them most."""
+    rng = np.random.default_rng(5)
+    distance, noise = np.repeat([0.5, 1.5], 400), np.exp(rng.normal(-3.0, spread, 800))
+    tails = rng.normal(size=800) if np.isinf(df) else rng.standard_t(df, 800) * np.sqrt((df - 2.0) / df)
+    error = np.sqrt(noise + np.where(distance < 1, 0.02, 0.5)) * tails
+    knots, growth = error_growth(distance, np.square(error)[:, None], noise[:, None], df=df)
+    found = np.interp([0.5, 1.5], knots, growth[:, 0])
+    np.testing.assert_allclose(found, most_likely_levels(error, noise, df), rtol=0.02)
+    squares = [max(np.mean(np.square(error[half]) - noise[half]), 0.0) for half in (distance < 1, distance > 1)]
+    assert (np.abs(squares / found - 1.0) > 0.02).any()
 
 
 def test_growth_with_tails_counts_a_weight_as_so_many_rows_and_levels_what_would_fall():

@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 SMALLEST_TAIL = 1e-12  # of a probability: beyond it a quantile is rounding
-SMALLEST_SCALE = 1e-30  # of a squared error: without noise and growth all are zero, and nothing is divided by it
-EXPECTATIONS = 20  # steps of expectation and maximisation: the curve moves by less than a hundredth after
+SMALLEST_VARIANCE = 1e-12  # of an error: without noise and growth there is none, and nothing is divided by it
+EXPECTATIONS = 30  # steps of expectation and maximisation: the curve moves by less than a hundredth after
 
 TIE = 1e-9  # relative: the rows of a grid have equal scores up to rounding, which may differ from batch to batch
 VERDICTS = INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
@@ -179,11 +179,10 @@ def error_growth(
 ) -> tuple[np.ndarray, np.ndarray]:
     """How the variance of the mean's error grows with the distance from its training rows, over the noise.
 
-    With ``df = inf`` the isotonic regression of the squared errors less the noise. With fewer each squared error counts
-    by the precision that a Student-t of variance noise plus growth expects of it, found in turns with the curve: a few
-    blocks in which the mean went far astray are taken for what they are, and do not make all others wide. Where the
-    noise is the same at all rows this is the likeliest of the curves that never fall; elsewhere it differs from it,
-    since all rows count alike.
+    The likeliest of the curves that never fall, where errors are Student-t with ``df`` degrees of freedom and the
+    variance noise plus growth: each squared error counts by the precision that is expected of it, and each row by the
+    square of its precision, found in turns with the curve. So a few blocks in which the mean went far astray are taken
+    for what they are, and rows with much noise, which can tell little about the growth, do not drown those with little.
 
     Parameters
     ----------
@@ -208,16 +207,17 @@ def error_growth(
     places = np.quantile(distance[distance <= seen], np.linspace(0.0, 1.0, knots)) / seen
     inner = np.unique(np.append(np.round(places, 3), 1.0))  # nearer ones, of gridded data, differ by rounding alone
     growth = np.empty((len(inner), squared_error.shape[1]))
+    tail = 1.0 / (1.0 - 2.0 / df)  # the variance of a Student-t of scale one
     for output in range(squared_error.shape[1]):
         isotonic = IsotonicRegression(y_min=0.0, increasing=True, out_of_bounds="clip")
         square, least = squared_error[:, output], noise[:, output]
         grown = isotonic.fit(distance, square - least, weights).predict(distance)
-        for _ in range(0 if math.isinf(df) else EXPECTATIONS):
-            # Expected precision of each error, given its size; the squares then count by it.
-            scale = np.maximum((least + grown) * (df - 2.0) / df, SMALLEST_SCALE)
-            precision = (df + 1.0) / (df + np.maximum(square, 0.0) / scale)
-            found = precision * square * df / (df - 2.0) - least
-            grown = isotonic.fit(distance, found, weights).predict(distance)
+        for _ in range(EXPECTATIONS):
+            variance = np.maximum(least + grown, SMALLEST_VARIANCE)
+            # Expected precision of each error, given its size, in units of its variance; the squares then count by it.
+            precision = tail * (1.0 + 1.0 / df) / (1.0 + tail / df * np.maximum(square, 0.0) / variance)
+            heft = np.square(variance.min() / variance) * (1.0 if weights is None else weights)
+            grown = isotonic.fit(distance, precision * square - least, heft).predict(distance)
         growth[:, output] = isotonic.predict(seen * inner)
     return seen * inner, growth
 

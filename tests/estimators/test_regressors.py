@@ -241,7 +241,7 @@ def test_a_heavy_row_is_worth_as_many_rows_as_it_weighs():
 def test_the_graded_prior_rises_as_the_weighted_errors_of_held_out_rows_do():
     x, noise = torch.arange(8.0).unsqueeze(1) / 100, torch.full((8, 1), 0.01)
     held_out, errors = np.array([5, 2, 7, 2]), np.array([[0.1], [0.2], [0.3], [0.4]])
-    seen = Growth(held_out, np.full(4, 0.4), errors + 0.01)
+    seen = Growth(held_out, np.full(4, 0.4), errors + 0.01, torch.ones(1))
     weights = np.array([9.0, 9.0, 1.0, 9.0, 9.0, 5.0, 9.0, 3.0])
 
     def most_likely(counted):

@@ -46,7 +46,7 @@ def fit_foreign(
         foreign = ForeignMean((mean,), outputs, sees_given=True)
         error = (original.y - foreign.predict(original.given, len(x))) / problem.y_scale
         residuals = torch.as_tensor(error, dtype=torch.float32)
-        growth = errors_by_distance(x, residuals, [], [], 0, seed)
+        growth = errors_by_distance(x, residuals, [], [], 0, seed, torch.ones(x.shape[1]))
         if n_blocks:
             growth = _stand_in(residuals, problem, x, groups, n_folds, n_blocks)
     return MeanPhase(Elsewhere(outputs), residuals, growth, foreign)
@@ -92,7 +92,8 @@ def _held_out(
         errors.append((rows, error))
         if number < len(dealt):
             residuals[rows] = error
-    return residuals, errors_by_distance(x, residuals, seen, errors if n_blocks else [], len(dealt), seed)
+    alike = torch.ones(x.shape[1])  # a mean that is not ours need not have a slope
+    return residuals, errors_by_distance(x, residuals, seen, errors if n_blocks else [], len(dealt), seed, alike)
 
 
 def _fitter(mean: Any, problem: Problem) -> Fit:

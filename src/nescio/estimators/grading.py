@@ -25,7 +25,8 @@ def prior_from_blocks(
 ) -> PriorFunction:
     """Noise at the nearest of the rows ``x (N, D)``, plus what a mean was wrong by at that distance in held-out blocks.
 
-    The errors are taken to have the tails of the outside prior, of shape ``concentration``.
+    The errors are taken to have the tails of the outside prior, of shape ``concentration``. Distances are those that
+    the mean feels.
 
     Shapes: ``variance`` ``(N, P)``, the noise at the rows; ``level`` ``(P,)`` or, for the points that are asked for,
     ``(..., P)``.
@@ -34,10 +35,11 @@ def prior_from_blocks(
     noise = variance.double().numpy()[seen.held_out]
     knots, growth = error_growth(seen.distance, seen.squared_error, noise, heft, df=2.0 * concentration)
     rows = np.random.default_rng(child_seed(problem.seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
-    reference, near, usual = x[rows], variance[rows], variance.median(0).values
+    reference, near, usual = x[rows] * seen.relevance, variance[rows], variance.median(0).values
     neighbours = NeighbourDistance(reference)
 
     def surroundings(points: Tensor) -> tuple[Tensor, Tensor]:
+        points = points * seen.relevance
         nearest = neighbours.nearest(points)
         distance = (points - reference[nearest]).norm(dim=-1)
         # A row with little noise vouches for its neighbourhood, and no farther.

@@ -17,10 +17,21 @@ from nescio.networks import Network, Parameters
 from nescio.objectives import PointLosses
 from nescio.training import Draw, Sampler, Schedule, Table, train
 
-__all__ = ["MOST_BLOCK_ROWS", "Growth", "MeanPhase", "errors_by_distance", "fit_means", "hold_out", "padded"]
+__all__ = [
+    "MOST_BLOCK_ROWS",
+    "Growth",
+    "MeanPhase",
+    "errors_by_distance",
+    "fit_means",
+    "hold_out",
+    "padded",
+    "relevance",
+]
 
 MOST_VALIDATION_ROWS = 2_000  # a mean over more rows is no better a judge, and its cost would grow with N
 MOST_BLOCK_ROWS = 2_000  # held-out rows per block that the growth of the error is learned from
+MOST_RELEVANCE_ROWS = 2_000  # rows at which the slope of the mean is taken
+LEAST_RELEVANCE = 0.05  # of the root mean square of them all
 
 
 class Growth(NamedTuple):
@@ -32,6 +43,8 @@ class Growth(NamedTuple):
     """Their distances to what was left, ``(Q,)``."""
     squared_error: np.ndarray
     """Their squared errors, ``(Q, P)``."""
+    relevance: Tensor
+    """What a unit of each input counts for in a distance, ``(D,)``."""
 
 
 class MeanPhase(NamedTuple):
@@ -145,11 +158,30 @@ def fit_means(
             total[rows] += errors[-1][1]
             count[rows] += 1.0
     residuals = total / count
+    bag = Bag(network, {name: value[: len(dealt)].cpu() for name, value in trained.parameters.items()})
+    felt = relevance(bag, x, seed) if n_blocks else torch.ones(x.shape[1])
     return MeanPhase(
-        Bag(network, {name: value[: len(dealt)].cpu() for name, value in trained.parameters.items()}),
-        residuals,
-        errors_by_distance(x, residuals, seen, errors if n_blocks else [], len(dealt), seed),
+        bag, residuals, errors_by_distance(x, residuals, seen, errors if n_blocks else [], len(dealt), seed, felt)
     )
+
+
+def relevance(mean: Mean, x: Tensor, seed: int) -> Tensor:
+    """How much a mean feels each of its inputs: the root mean square of its slope at rows of ``x (N, D)``, ``(D,)``.
+
+    In units of their own root mean square, and none below a twentieth of it: what the mean does not feel in the data it
+    may have to feel outside. A mean that has no slope, or none that is finite, feels all inputs alike.
+    """
+    rows = np.random.default_rng(child_seed(seed, "relevance")).permutation(len(x))[:MOST_RELEVANCE_ROWS]
+    points = x[rows].clone().requires_grad_(True)
+    loc = mean(points, 1)[0]
+    slopes = torch.zeros(x.shape[1])
+    for output in range(loc.shape[1] if loc.requires_grad else 0):
+        slopes += torch.autograd.grad(loc[:, output].sum(), points, retain_graph=True)[0].square().mean(0)
+    typical = slopes.mean().sqrt()
+    if not bool(torch.isfinite(slopes).all()) or not bool(typical > 0):
+        return torch.ones(x.shape[1])
+    felt = (slopes.sqrt() / typical).clamp_min(LEAST_RELEVANCE)
+    return felt / felt.square().mean().sqrt()
 
 
 def errors_by_distance(
@@ -159,11 +191,14 @@ def errors_by_distance(
     errors: Sequence[tuple[np.ndarray, Tensor]],
     n_dealt: int,
     seed: int,
+    felt: Tensor,
 ) -> Growth:
     """Errors ``(rows, (R, P))`` of each hold-out with the distances of its rows to the rows ``seen``.
 
-    The first ``n_dealt`` hold-outs are folds; of them ``residuals (N, P)`` count, and at most 2,000 rows.
+    The first ``n_dealt`` hold-outs are folds; of them ``residuals (N, P)`` count, and at most 2,000 rows. A unit of an
+    input counts for ``felt (D,)`` in a distance: where the mean does not feel an input, going far along it is no risk.
     """
+    x = x * felt
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for number, (rows, error) in enumerate(errors):
         if number < n_dealt:
@@ -173,5 +208,5 @@ def errors_by_distance(
         neighbours = fit_neighbours(x[seen[number]], seed=child_seed(seed, "reference", number))
         found.append((rows, neighbours.distance(x[rows]).double().numpy(), error.square().double().numpy()))
     if not found:
-        return Growth(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, residuals.shape[1])))
-    return Growth(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        return Growth(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, residuals.shape[1])), felt)
+    return Growth(*(np.concatenate(parts) for parts in zip(*found, strict=True)), felt)
