@@ -209,4 +209,5 @@ def errors_by_distance(
         found.append((rows, neighbours.distance(x[rows]).double().numpy(), error.square().double().numpy()))
     if not found:
         return Growth(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, residuals.shape[1])), felt)
-    return Growth(*(np.concatenate(parts) for parts in zip(*found, strict=True)), felt)
+    rows, distances, squares = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Growth(rows, distances, squares, felt)
