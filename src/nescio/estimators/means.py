@@ -13,6 +13,7 @@ from nescio._random import child_seed, generators
 from nescio.datasets.splits import blocks, folds
 from nescio.densities import fit_neighbours
 from nescio.estimators.core import Bag, Mean
+from nescio.estimators.sizes import SMALL
 from nescio.networks import Network, Parameters
 from nescio.objectives import PointLosses
 from nescio.training import Draw, Sampler, Schedule, Table, train
@@ -30,7 +31,6 @@ __all__ = [
 
 MOST_VALIDATION_ROWS = 2_000  # a mean over more rows is no better a judge, and its cost would grow with N
 MOST_BLOCK_ROWS = 2_000  # held-out rows per block that the growth of the error is learned from
-MOST_RELEVANCE_ROWS = 2_000  # rows at which the slope of the mean is taken
 LEAST_RELEVANCE = 0.05  # of the root mean square of them all
 
 
@@ -114,6 +114,9 @@ def fit_means(
     Deviation: the mean is the average over the folds' networks, which is right more often than one of them, most of
     all in holes, and costs nothing more. The residuals that phase two learns from are those of the average over the
     networks that did not see the row.
+
+    Distances in small tables are those that the mean feels: the nearest of few rows is far away in many inputs, and if
+    the mean is flat along them that is no risk.
     """
     everything = np.arange(len(x))
     points = x.numpy()
@@ -159,20 +162,19 @@ def fit_means(
             count[rows] += 1.0
     residuals = total / count
     bag = Bag(network, {name: value[: len(dealt)].cpu() for name, value in trained.parameters.items()})
-    felt = relevance(bag, x, seed) if n_blocks else torch.ones(x.shape[1])
+    felt = relevance(bag, x) if n_blocks and len(x) < SMALL else torch.ones(x.shape[1])
     return MeanPhase(
         bag, residuals, errors_by_distance(x, residuals, seen, errors if n_blocks else [], len(dealt), seed, felt)
     )
 
 
-def relevance(mean: Mean, x: Tensor, seed: int) -> Tensor:
-    """How much a mean feels each of its inputs: the root mean square of its slope at rows of ``x (N, D)``, ``(D,)``.
+def relevance(mean: Mean, x: Tensor) -> Tensor:
+    """How much a mean feels each of its inputs: the root mean square of its slope at the rows ``x (N, D)``, ``(D,)``.
 
     In units of their own root mean square, and none below a twentieth of it: what the mean does not feel in the data it
     may have to feel outside. A mean that has no slope, or none that is finite, feels all inputs alike.
     """
-    rows = np.random.default_rng(child_seed(seed, "relevance")).permutation(len(x))[:MOST_RELEVANCE_ROWS]
-    points = x[rows].clone().requires_grad_(True)
+    points = x.clone().requires_grad_(True)
     loc = mean(points, 1)[0]
     slopes = torch.zeros(x.shape[1])
     for output in range(loc.shape[1] if loc.requires_grad else 0):
@@ -196,7 +198,7 @@ def errors_by_distance(
     """Errors ``(rows, (R, P))`` of each hold-out with the distances of its rows to the rows ``seen``.
 
     The first ``n_dealt`` hold-outs are folds; of them ``residuals (N, P)`` count, and at most 2,000 rows. A unit of an
-    input counts for ``felt (D,)`` in a distance: where the mean does not feel an input, going far along it is no risk.
+    input counts for ``felt (D,)`` in a distance.
     """
     x = x * felt
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []

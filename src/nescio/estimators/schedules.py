@@ -25,7 +25,8 @@ __all__ = [
 FEWEST = 20  # steps between two looks
 TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 WIDE_TOLERANCE = 0.1  # with few inputs: a network hardly overfits, and the noisiest rows decide which check is lowest
-PATIENCE = 0.2  # of the means' steps: on a small table the best posterior is found within a few hundred steps
+PATIENCE = 1 / 3  # of the posterior's own steps
+LEAST_PATIENCE, MOST_PATIENCE = 0.2, 0.4  # of the means' steps
 PATH = 300  # steps at the full rate in which a posterior finds its place, with few inputs: more steps can be smaller
 MEAN_RATE = 2.0  # with more inputs: the means have farther to go, and a cosine ends all rates alike
 SHORTEST, LONGEST = 0.3, 1.4  # of the means' steps: a posterior on a small table, and on the largest
@@ -85,5 +86,6 @@ def precision_schedule(schedule: Schedule, max_steps: int, n_inputs: int) -> Sch
     to be rough, the steps are as small as their number allows.
     """
     rate = schedule.learning_rate * (min(1.0, PATH / max_steps) if n_inputs <= FEW_INPUTS else 1.0)
-    patience = max(1, round(PATIENCE * schedule.max_steps))
+    least, most = (share * schedule.max_steps for share in (LEAST_PATIENCE, MOST_PATIENCE))
+    patience = max(1, round(min(max(PATIENCE * max_steps, least), most)))
     return replace(schedule, max_steps=max_steps, learning_rate=rate, patience=patience)

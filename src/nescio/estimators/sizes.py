@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["FEW_INPUTS", "count_divisions", "count_folds", "count_members", "count_repeats"]
+__all__ = ["FEW_INPUTS", "SMALL", "count_divisions", "count_folds", "count_members", "count_repeats"]
 
 FEW_INPUTS = 3  # up to here some hundred rows and 20,000 pseudo-inputs cover the data and their rim well
 VERY_FEW_ROWS = 500  # below it folds cost little
