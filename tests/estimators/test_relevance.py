@@ -1,0 +1,81 @@
+"""How much the mean feels its inputs, and distances that count them by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from nescio import DissipativeRegressor
+from nescio.estimators import dissipative
+from nescio.estimators.grading import prior_from_blocks
+from nescio.estimators.means import Growth, errors_by_distance, relevance
+from nescio.estimators.problem import Problem
+from nescio.estimators.sizes import SMALL
+
+LEVEL = torch.tensor([2.0])
+
+
+def graded(x, seen, noise):
+    """The prior of shape 3 on rows ``x``."""
+    return prior_from_blocks(x, seen, noise, LEVEL, 3.0, Problem(x.numpy(), x.numpy(), None, np.ones(1), 0, None))
+
+
+def test_an_input_is_felt_by_the_slope_of_the_mean_along_it_and_a_flat_one_a_little():
+    x = torch.as_tensor(np.random.default_rng(4).normal(size=(60, 3)), dtype=torch.float32)
+    slopes = torch.tensor([[3.0, 0.5, 0.0], [0.0, -1.0, 0.0]])  # of two outputs
+    found = relevance(lambda points, members: (points @ slopes.T).expand(members, -1, -1), x)
+    size = np.array([9.0, 1.25, 0.05**2 * (9.0 + 1.25) / 3.0])  # squared; the last is the least that counts
+    np.testing.assert_allclose(found, np.sqrt(size / size.mean()), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "mean",
+    [
+        lambda points, members: torch.full((members, len(points), 1), 0.3),  # has no slope
+        lambda points, members: (0.0 * points).sum(-1, keepdim=True).expand(members, -1, -1),  # is flat
+        lambda points, members: points.abs().sqrt().sum(-1, keepdim=True).expand(members, -1, -1),  # is too steep at 0
+    ],
+)
+def test_a_mean_without_a_finite_slope_feels_all_inputs_alike(mean):
+    x = torch.tensor([[0.0, 1.0], [2.0, 0.0], [0.5, -0.7]])
+    torch.testing.assert_close(relevance(mean, x), torch.ones(2))
+
+
+def test_errors_are_told_by_distances_that_the_mean_feels():
+    rows, felt = torch.tensor([[0.0, 0.0], [0.6, 0.0], [0.0, 0.8], [3.0, 3.0]]), torch.tensor([1.4, 0.2])
+    errors = [(np.array([1, 2]), torch.tensor([[0.3], [0.4]]))]
+    seen = errors_by_distance(rows, torch.ones(4, 1), [np.array([0, 3])], errors, 0, 0, felt)
+    np.testing.assert_allclose(seen.distance, [1.4 * 0.6, 0.2 * 0.8], rtol=1e-6)
+    np.testing.assert_allclose(seen.squared_error[:, 0], [0.09, 0.16], rtol=1e-6)
+    assert seen.relevance is felt
+
+
+def test_the_graded_prior_rises_along_inputs_that_the_mean_feels():
+    x, noise, felt = 0.1 * torch.arange(8.0).reshape(4, 2), torch.full((4, 1), 0.01), torch.tensor([1.4, 0.2])
+    seen = Growth(np.arange(4), np.array([0.1, 0.2, 0.6, 0.8]), np.array([[0.01], [0.02], [0.4], [0.5]]), felt)
+    prior = graded(x, seen, noise)
+    along, across = (float(prior(x[-1:] + step).rate) for step in 0.4 * torch.eye(2))
+    assert along > 5.0 * across
+    points = torch.rand(20, 2, generator=torch.Generator().manual_seed(0))
+    stretched = graded(x * felt, seen._replace(relevance=torch.ones(2)), noise)  # the same, in stretched inputs
+    torch.testing.assert_close(prior(points).rate, stretched(points * felt).rate)
+
+
+@pytest.mark.parametrize("rows", [SMALL - 1, SMALL])
+def test_a_small_table_measures_distances_by_what_its_mean_has_learned(rows, monkeypatch):
+    found = []
+
+    def watched(x, seen, *others):
+        found.append(seen.relevance)
+        return prior_from_blocks(x, seen, *others)
+
+    monkeypatch.setattr(dissipative, "prior_from_blocks", watched)
+    X = np.random.default_rng(0).normal(size=(rows, 4))
+    settings = {"max_steps": 60, "hidden": (8,), "mean_hidden": (16,), "n_members": 1, "n_folds": 2, "n_blocks": 2}
+    DissipativeRegressor(**settings, n_pseudo_inputs=50, random_state=0).fit(X, 2.0 * X[:, 0] - X[:, 2])
+    if rows < SMALL:
+        first, second, third, fourth = found[0].tolist()
+        assert first > 1.3 * third > 1.3 * 2.0 * max(second, fourth)
+    else:
+        torch.testing.assert_close(found[0], torch.ones(4))
