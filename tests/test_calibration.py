@@ -38,7 +38,7 @@ def test_growth_weighs_the_rows_that_it_is_learned_from():
     rng = np.random.default_rng(1)
     distance, weights = np.sort(rng.uniform(0.5, 2.0, 60)), rng.integers(1, 9, 60).astype(float)
     excess = distance[:, None] + 0.6 * rng.normal(size=(60, 2))
-    noise = np.full((60, 2), 0.2)  # the same at all rows: the likeliest curve is then that of least squares
+    noise = rng.uniform(0.1, 0.3, size=(60, 2))
     knots, growth = error_growth(distance, excess + noise, noise, weights)
 
     def isotonic(values, heft):
@@ -97,11 +97,31 @@ def test_growth_is_most_likely_where_the_noise_differs_from_row_to_row(df, sprea
     distance, noise = np.repeat([0.5, 1.5], 400), np.exp(rng.normal(-3.0, spread, 800))
     tails = rng.normal(size=800) if np.isinf(df) else rng.standard_t(df, 800) * np.sqrt((df - 2.0) / df)
     error = np.sqrt(noise + np.where(distance < 1, 0.02, 0.5)) * tails
-    knots, growth = error_growth(distance, np.square(error)[:, None], noise[:, None], df=df)
-    found = np.interp([0.5, 1.5], knots, growth[:, 0])
+    rows = distance, np.square(error)[:, None], noise[:, None]
+    found, alike = (
+        np.interp([0.5, 1.5], knots, growth[:, 0])
+        for knots, growth in (error_growth(*rows, df=df, by_precision=weighed) for weighed in (True, False))
+    )
     np.testing.assert_allclose(found, most_likely_levels(error, noise, df), rtol=0.02)
-    squares = [max(np.mean(np.square(error[half]) - noise[half]), 0.0) for half in (distance < 1, distance > 1)]
-    assert (np.abs(squares / found - 1.0) > 0.02).any()
+    assert (np.abs(alike / found - 1.0) > 0.02).any()
+
+
+@pytest.mark.parametrize("df", [4.0, np.inf])
+def test_by_precision_a_weight_is_so_many_rows_and_equal_noise_changes_nothing(df):
+    rng = np.random.default_rng(6)
+    distance, weights = np.repeat([0.5, 1.0, 1.5], 30), rng.integers(1, 5, 90)
+    square, noise = (
+        np.square(np.repeat([0.3, 0.7, 1.2], 30) * rng.normal(size=90))[:, None],
+        rng.uniform(0.01, 0.3, (90, 1)),
+    )
+    places, settings = [0.5, 1.0, 1.5], {"df": df, "by_precision": True}
+    read = lambda found: np.interp(places, found[0], found[1][:, 0])
+    weighed = read(error_growth(distance, square, noise, weights.astype(float), **settings))
+    several = error_growth(*(np.repeat(part, weights, axis=0) for part in (distance, square, noise)), **settings)
+    np.testing.assert_allclose(read(several), weighed, rtol=1e-3, atol=1e-5)
+    equal = np.full_like(noise, 0.05)
+    likeliest, plain = (read(error_growth(distance, square, equal, df=df, by_precision=way)) for way in (True, False))
+    np.testing.assert_allclose(likeliest, plain, rtol=0.01)
 
 
 def test_growth_with_tails_counts_a_weight_as_so_many_rows_and_levels_what_would_fall():

@@ -31,7 +31,8 @@ __all__ = [
 
 SMALLEST_TAIL = 1e-12  # of a probability: beyond it a quantile is rounding
 SMALLEST_VARIANCE = 1e-12  # of an error: without noise and growth there is none, and nothing is divided by it
-EXPECTATIONS = 30  # steps of expectation and maximisation: the curve moves by less than a hundredth after
+EXPECTATIONS = 20  # steps of expectation and maximisation: the curve moves by less than a hundredth after
+SCORINGS = 30  # of them where rows count by their precision, which is found in turns too
 
 TIE = 1e-9  # relative: the rows of a grid have equal scores up to rounding, which may differ from batch to batch
 VERDICTS = INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
@@ -175,14 +176,15 @@ def error_growth(
     weights: np.ndarray | None = None,
     *,
     df: float = math.inf,
+    by_precision: bool = False,
     knots: int = 24,
 ) -> tuple[np.ndarray, np.ndarray]:
     """How the variance of the mean's error grows with the distance from its training rows, over the noise.
 
-    The likeliest of the curves that never fall, where errors are Student-t with ``df`` degrees of freedom and the
-    variance noise plus growth: each squared error counts by the precision that is expected of it, and each row by the
-    square of its precision, found in turns with the curve. So a few blocks in which the mean went far astray are taken
-    for what they are, and rows with much noise, which can tell little about the growth, do not drown those with little.
+    A curve that never falls, by isotonic regression of the squared errors less the noise. With ``df`` degrees of
+    freedom each squared error counts by the precision that a Student-t of variance noise plus growth expects of it,
+    found in turns with the curve: a few blocks in which the mean went far astray are taken for what they are, and do
+    not make all others wide.
 
     Parameters
     ----------
@@ -196,6 +198,9 @@ def error_growth(
         Of these rows, ``(Q,)``; None where all count alike.
     df
         Degrees of freedom, above 2.
+    by_precision
+        Whether a row counts by the square of its precision too. The curve is then the likeliest that never falls;
+        where all rows count alike it is so only for equal noise, and elsewhere noisy rows lead.
     knots
         Number of distances at which the curve is kept.
 
@@ -208,15 +213,18 @@ def error_growth(
     inner = np.unique(np.append(np.round(places, 3), 1.0))  # nearer ones, of gridded data, differ by rounding alone
     growth = np.empty((len(inner), squared_error.shape[1]))
     tail = 1.0 / (1.0 - 2.0 / df)  # the variance of a Student-t of scale one
+    turns = SCORINGS if by_precision else 0 if math.isinf(df) else EXPECTATIONS
     for output in range(squared_error.shape[1]):
         isotonic = IsotonicRegression(y_min=0.0, increasing=True, out_of_bounds="clip")
         square, least = squared_error[:, output], noise[:, output]
         grown = isotonic.fit(distance, square - least, weights).predict(distance)
-        for _ in range(EXPECTATIONS):
+        for _ in range(turns):
             variance = np.maximum(least + grown, SMALLEST_VARIANCE)
             # Expected precision of each error, given its size, in units of its variance; the squares then count by it.
             precision = tail * (1.0 + 1.0 / df) / (1.0 + tail / df * np.maximum(square, 0.0) / variance)
-            heft = np.square(variance.min() / variance) * (1.0 if weights is None else weights)
+            heft = weights
+            if by_precision:
+                heft = np.square(variance.min() / variance) * (1.0 if weights is None else weights)
             grown = isotonic.fit(distance, precision * square - least, heft).predict(distance)
         growth[:, output] = isotonic.predict(seen * inner)
     return seen * inner, growth

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from nescio import DissipativeRegressor
-from nescio.estimators import dissipative
+from nescio.calibration import error_growth
+from nescio.estimators import dissipative, grading
 from nescio.estimators.grading import prior_from_blocks
 from nescio.estimators.means import Growth, errors_by_distance, relevance
 from nescio.estimators.problem import Problem
@@ -62,20 +63,26 @@ def test_the_graded_prior_rises_along_inputs_that_the_mean_feels():
     torch.testing.assert_close(prior(points).rate, stretched(points * felt).rate)
 
 
-@pytest.mark.parametrize("rows", [SMALL - 1, SMALL])
-def test_a_small_table_measures_distances_by_what_its_mean_has_learned(rows, monkeypatch):
-    found = []
+@pytest.mark.parametrize(("rows", "inputs", "small"), [(SMALL - 1, 4, True), (SMALL, 4, False), (SMALL - 1, 3, False)])
+def test_a_small_table_measures_distances_by_what_its_mean_has_learned(rows, inputs, small, monkeypatch):
+    found = {}
 
-    def watched(x, seen, *others):
-        found.append(seen.relevance)
+    def prior(x, seen, *others):
+        found["relevance"] = seen.relevance
         return prior_from_blocks(x, seen, *others)
 
-    monkeypatch.setattr(dissipative, "prior_from_blocks", watched)
-    X = np.random.default_rng(0).normal(size=(rows, 4))
+    def growth(*arguments, by_precision, **named):
+        found["by precision"] = by_precision
+        return error_growth(*arguments, by_precision=by_precision, **named)
+
+    monkeypatch.setattr(dissipative, "prior_from_blocks", prior)
+    monkeypatch.setattr(grading, "error_growth", growth)
+    X = np.random.default_rng(0).normal(size=(rows, inputs))
     settings = {"max_steps": 60, "hidden": (8,), "mean_hidden": (16,), "n_members": 1, "n_folds": 2, "n_blocks": 2}
     DissipativeRegressor(**settings, n_pseudo_inputs=50, random_state=0).fit(X, 2.0 * X[:, 0] - X[:, 2])
-    if rows < SMALL:
-        first, second, third, fourth = found[0].tolist()
+    assert found["by precision"] is small
+    if small:
+        first, second, third, fourth = found["relevance"].tolist()
         assert first > 1.3 * third > 1.3 * 2.0 * max(second, fourth)
     else:
-        torch.testing.assert_close(found[0], torch.ones(4))
+        torch.testing.assert_close(found["relevance"], torch.ones(inputs))

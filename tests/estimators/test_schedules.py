@@ -22,18 +22,17 @@ BASE = Schedule(1500, 256, 1e-2, check_every=50)
 
 def test_with_four_inputs_means_take_twice_the_rate_and_posteriors_have_length_and_patience_set():
     assert asdict(mean_schedule(BASE, 4)) == asdict(BASE) | {"tolerance": 0.03, "learning_rate": 2e-2}
-    assert asdict(precision_schedule(BASE, 4200, 4)) == asdict(BASE) | {"max_steps": 4200, "patience": 600}
-    patience = [precision_schedule(BASE, steps, 4).patience for steps in (450, 1200, 9000)]
-    assert patience == [300, 400, 600]  # a third of its steps, but no less than 0.2 and no more than 0.4 of the means'
+    assert asdict(precision_schedule(BASE, 4200, 1000, 4)) == asdict(BASE) | {"max_steps": 4200, "patience": 600}
+    assert asdict(precision_schedule(BASE, 900, 999, 4)) == asdict(BASE) | {"max_steps": 900, "patience": 300}
 
 
 @pytest.mark.parametrize("inputs", [1, 3])
 def test_up_to_three_inputs_means_keep_later_weights_and_posteriors_take_small_steps(inputs):
     assert asdict(mean_schedule(BASE, inputs)) == asdict(BASE) | {"tolerance": 0.1}
-    found = asdict(precision_schedule(BASE, 4200, inputs))
+    found = asdict(precision_schedule(BASE, 4200, 500, inputs))
     assert found == asdict(BASE) | {"max_steps": 4200, "patience": 600, "learning_rate": pytest.approx(3e-3 / 4.2)}
-    assert precision_schedule(BASE, 300, inputs).learning_rate == 1e-2
-    assert precision_schedule(BASE, 100, inputs).learning_rate == 1e-2
+    assert precision_schedule(BASE, 300, 500, inputs).learning_rate == 1e-2
+    assert precision_schedule(BASE, 100, 500, inputs).learning_rate == 1e-2
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from nescio.densities import NeighbourDistance
 from nescio.estimators.anchoring import MOST_REFERENCE_ROWS
 from nescio.estimators.means import Growth
 from nescio.estimators.problem import Problem
-from nescio.estimators.sizes import FEW_INPUTS
+from nescio.estimators.sizes import FEW_INPUTS, is_small
 from nescio.objectives import PriorFunction, graded_prior
 
 __all__ = ["prior_from_blocks"]
@@ -26,14 +26,17 @@ def prior_from_blocks(
     """Noise at the nearest of the rows ``x (N, D)``, plus what a mean was wrong by at that distance in held-out blocks.
 
     The errors are taken to have the tails of the outside prior, of shape ``concentration``. Distances are those that
-    the mean feels.
+    the mean feels. On a small table quiet rows have the most to say, and the curve is the likeliest; elsewhere all rows
+    count alike, and noisy ones keep it up where others are quiet.
 
     Shapes: ``variance`` ``(N, P)``, the noise at the rows; ``level`` ``(P,)`` or, for the points that are asked for,
     ``(..., P)``.
     """
     heft = None if problem.weights is None else problem.weights[seen.held_out]
     noise = variance.double().numpy()[seen.held_out]
-    knots, growth = error_growth(seen.distance, seen.squared_error, noise, heft, df=2.0 * concentration)
+    knots, growth = error_growth(
+        seen.distance, seen.squared_error, noise, heft, df=2.0 * concentration, by_precision=is_small(*x.shape)
+    )
     rows = np.random.default_rng(child_seed(problem.seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
     reference, near, usual = x[rows] * seen.relevance, variance[rows], variance.median(0).values
     neighbours = NeighbourDistance(reference)

@@ -13,7 +13,7 @@ from nescio._random import child_seed, generators
 from nescio.datasets.splits import blocks, folds
 from nescio.densities import fit_neighbours
 from nescio.estimators.core import Bag, Mean
-from nescio.estimators.sizes import SMALL
+from nescio.estimators.sizes import is_small
 from nescio.networks import Network, Parameters
 from nescio.objectives import PointLosses
 from nescio.training import Draw, Sampler, Schedule, Table, train
@@ -115,7 +115,7 @@ def fit_means(
     all in holes, and costs nothing more. The residuals that phase two learns from are those of the average over the
     networks that did not see the row.
 
-    Distances in small tables are those that the mean feels: the nearest of few rows is far away in many inputs, and if
+    Distances in small tables are those that the mean feels: the nearest of few rows is far away in some inputs, and if
     the mean is flat along them that is no risk.
     """
     everything = np.arange(len(x))
@@ -162,7 +162,7 @@ def fit_means(
             count[rows] += 1.0
     residuals = total / count
     bag = Bag(network, {name: value[: len(dealt)].cpu() for name, value in trained.parameters.items()})
-    felt = relevance(bag, x) if n_blocks and len(x) < SMALL else torch.ones(x.shape[1])
+    felt = relevance(bag, x) if n_blocks and is_small(*x.shape) else torch.ones(x.shape[1])
     return MeanPhase(
         bag, residuals, errors_by_distance(x, residuals, seen, errors if n_blocks else [], len(dealt), seed, felt)
     )

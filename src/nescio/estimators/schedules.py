@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from nescio._validation import check_fraction, check_integer, check_positive
-from nescio.estimators.sizes import FEW_INPUTS
+from nescio.estimators.sizes import FEW_INPUTS, is_small
 from nescio.training import Schedule
 
 __all__ = [
@@ -25,8 +25,7 @@ __all__ = [
 FEWEST = 20  # steps between two looks
 TOLERANCE = 0.03  # of the logarithm of the validation error: a few hundred rows cannot tell less apart
 WIDE_TOLERANCE = 0.1  # with few inputs: a network hardly overfits, and the noisiest rows decide which check is lowest
-PATIENCE = 1 / 3  # of the posterior's own steps
-LEAST_PATIENCE, MOST_PATIENCE = 0.2, 0.4  # of the means' steps
+PATIENCE, SMALL_PATIENCE = 0.4, 0.2  # of the means' steps; on a small table the best posterior is an early one
 PATH = 300  # steps at the full rate in which a posterior finds its place, with few inputs: more steps can be smaller
 MEAN_RATE = 2.0  # with more inputs: the means have farther to go, and a cosine ends all rates alike
 SHORTEST, LONGEST = 0.3, 1.4  # of the means' steps: a posterior on a small table, and on the largest
@@ -79,13 +78,13 @@ def posterior_share(n_rows: int, n_inputs: int, variance: Tensor) -> float:
     return min(LONGEST, max(SHORTEST, SHORTEST * math.sqrt(n_rows / SMALL_TABLE) * max(1.0, depth / DEPTH)))
 
 
-def precision_schedule(schedule: Schedule, max_steps: int, n_inputs: int) -> Schedule:
+def precision_schedule(schedule: Schedule, max_steps: int, n_rows: int, n_inputs: int) -> Schedule:
     """Of the posterior: until it no longer improves.
 
     The best posterior is often an early one, still rough from large steps. With few inputs, where the std can be seen
     to be rough, the steps are as small as their number allows.
     """
     rate = schedule.learning_rate * (min(1.0, PATH / max_steps) if n_inputs <= FEW_INPUTS else 1.0)
-    least, most = (share * schedule.max_steps for share in (LEAST_PATIENCE, MOST_PATIENCE))
-    patience = max(1, round(min(max(PATIENCE * max_steps, least), most)))
+    share = SMALL_PATIENCE if is_small(n_rows, n_inputs) else PATIENCE
+    patience = max(1, round(share * schedule.max_steps))
     return replace(schedule, max_steps=max_steps, learning_rate=rate, patience=patience)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["FEW_INPUTS", "SMALL", "count_divisions", "count_folds", "count_members", "count_repeats"]
+__all__ = ["FEW_INPUTS", "SMALL", "count_divisions", "count_folds", "count_members", "count_repeats", "is_small"]
 
 FEW_INPUTS = 3  # up to here some hundred rows and 20,000 pseudo-inputs cover the data and their rim well
 VERY_FEW_ROWS = 500  # below it folds cost little
@@ -15,6 +15,11 @@ MEMBERS = 5  # as many as a deep ensemble usually has
 MANY_MEMBERS = 10  # on small tables: halve what luck is left, at little cost
 FEW_MEMBERS = 2  # a single one dips here or there off the data, two hardly at one place
 REPEATS = 2  # two networks that did not see a row are closer to the bag than one
+
+
+def is_small(n_rows: int, n_inputs: int) -> bool:
+    """Whether a table has few rows in more than a few inputs, so that even the nearest row is far away in some."""
+    return n_rows < SMALL and n_inputs > FEW_INPUTS
 
 
 def count_folds(model: Any, n_rows: int) -> int:
@@ -33,7 +38,7 @@ def count_members(model: Any, n_rows: int, n_inputs: int) -> int:
         return int(model.n_members)
     if n_rows >= MANY_ROWS:
         return FEW_MEMBERS
-    return MANY_MEMBERS if n_rows < SMALL and n_inputs > FEW_INPUTS else MEMBERS
+    return MANY_MEMBERS if is_small(n_rows, n_inputs) else MEMBERS
 
 
 def count_repeats(model: Any, n_rows: int, n_inputs: int) -> int:

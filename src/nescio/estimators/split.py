@@ -199,7 +199,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
                     [stop for _, stop in divisions],
                     precision_network,
                     head,
-                    precision_schedule(schedule, precision_steps, x.shape[1]),
+                    precision_schedule(schedule, precision_steps, *x.shape),
                     inside_prior=prior,
                     kl_weight=weight,
                     offset=offset,
