@@ -15,6 +15,7 @@ from nescio.estimators.problem import Problem
 from nescio.estimators.sizes import SMALL
 
 LEVEL = torch.tensor([2.0])
+WEIGHT = torch.ones(1, requires_grad=True)
 
 
 def graded(x, seen, noise):
@@ -34,6 +35,7 @@ def test_an_input_is_felt_by_the_slope_of_the_mean_along_it_and_a_flat_one_a_lit
     "mean",
     [
         lambda points, members: torch.full((members, len(points), 1), 0.3),  # has no slope
+        lambda points, members: WEIGHT.expand(members, len(points), 1),  # has one, but not along the inputs
         lambda points, members: (0.0 * points).sum(-1, keepdim=True).expand(members, -1, -1),  # is flat
         lambda points, members: points.abs().sqrt().sum(-1, keepdim=True).expand(members, -1, -1),  # is too steep at 0
     ],
@@ -86,3 +88,17 @@ def test_a_small_table_measures_distances_by_what_its_mean_has_learned(rows, inp
         assert first > 1.3 * third > 1.3 * 2.0 * max(second, fourth)
     else:
         torch.testing.assert_close(found["relevance"], torch.ones(inputs))
+
+
+def test_modules_of_your_own_are_felt_too():
+    make = lambda inputs, outputs: torch.nn.Sequential(
+        torch.nn.Linear(inputs, 8), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(8, outputs)
+    )
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    settings = {"max_steps": 20, "hidden": (8,), "mean_network": make, "n_members": 1, "n_folds": 2, "n_blocks": 2}
+    fit = lambda: (
+        DissipativeRegressor(**settings, n_pseudo_inputs=50, random_state=0).fit(X, X[:, 0]).predict_dist(3 * X)
+    )
+    before = torch.get_rng_state()
+    np.testing.assert_array_equal(fit().std, fit().std)
+    assert torch.equal(before, torch.get_rng_state())

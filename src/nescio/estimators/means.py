@@ -178,7 +178,8 @@ def relevance(mean: Mean, x: Tensor) -> Tensor:
     loc = mean(points, 1)[0]
     slopes = torch.zeros(x.shape[1])
     for output in range(loc.shape[1] if loc.requires_grad else 0):
-        slopes += torch.autograd.grad(loc[:, output].sum(), points, retain_graph=True)[0].square().mean(0)
+        total = loc[:, output].sum()
+        slopes += torch.autograd.grad(total, points, retain_graph=True, materialize_grads=True)[0].square().mean(0)
     typical = slopes.mean().sqrt()
     if not bool(torch.isfinite(slopes).all()) or not bool(typical > 0):
         return torch.ones(x.shape[1])
