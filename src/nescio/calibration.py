@@ -32,7 +32,7 @@ __all__ = [
 SMALLEST_TAIL = 1e-12  # of a probability: beyond it a quantile is rounding
 SMALLEST_VARIANCE = 1e-12  # of an error: without noise and growth there is none, and nothing is divided by it
 EXPECTATIONS = 20  # steps of expectation and maximisation: the curve moves by less than a hundredth after
-SCORINGS = 30  # of them where rows count by their precision, which is found in turns too
+SCORINGS = 30  # of them where rows count by their variance, found in turns too: seldom a few hundredths off after
 
 TIE = 1e-9  # relative: the rows of a grid have equal scores up to rounding, which may differ from batch to batch
 VERDICTS = INSIDE, EDGE, OUTSIDE, UNKNOWN = "inside", "edge", "outside", "unknown"
@@ -191,7 +191,7 @@ def error_growth(
     distance
         Of rows that were held out, blockwise, to what was left, ``(Q,)``.
     squared_error
-        Of the mean at them, ``(Q, P)``; below zero where a larger error inside was taken off.
+        Of the mean at them, ``(Q, P)``.
     noise
         The variance inside, ``(Q, P)``, not negative.
     weights
@@ -199,8 +199,9 @@ def error_growth(
     df
         Degrees of freedom, above 2.
     by_precision
-        Whether a row counts by the square of its precision too. The curve is then the likeliest that never falls;
-        where all rows count alike it is so only for equal noise, and elsewhere noisy rows lead.
+        Whether a row counts by the inverse square of its variance, noise plus growth, too. The curve is then the
+        likeliest that never falls, for tails as heavy as those of a prior (``df`` of some ten and less); with lighter
+        ones it may go to and fro about it. Where all rows count alike noisy rows lead.
     knots
         Number of distances at which the curve is kept.
 

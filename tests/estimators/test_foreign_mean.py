@@ -22,6 +22,8 @@ import nescio
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio._validation import InputError
 from nescio.estimators.foreign_means import fit_foreign
+from nescio.estimators.grading import prior_from_blocks
+from nescio.estimators.means import Growth
 from nescio.estimators.problem import Original, Problem
 
 QUICK = {"max_steps": 6, "hidden": (8,), "n_folds": 3, "n_blocks": 2, "n_members": 2, "random_state": 0}
@@ -204,8 +206,25 @@ def test_what_stands_in_for_a_fitted_mean_has_its_error_inside_by_the_weights_of
     fit = lambda mean: fit_foreign(mean, False, problem, rows, groups, n_folds=3, n_blocks=2)
     line_, trees = fit(lambda rows: np.c_[line(rows), 10.0 * line(rows)]), fit(HistGradientBoostingRegressor())
     inside = [np.average(each.residuals.numpy() ** 2, axis=0, weights=weights) for each in (line_, trees)]
-    moved = line_.growth.squared_error - trees.growth.squared_error
-    np.testing.assert_allclose(moved, np.tile(inside[0] - inside[1], (len(moved), 1)), rtol=1e-5)
+    np.testing.assert_allclose(line_.growth.offset, inside[1] - inside[0], rtol=1e-5)
+    np.testing.assert_array_equal(line_.growth.squared_error, trees.growth.squared_error)
+    assert trees.growth.offset == 0.0
+
+
+@pytest.mark.parametrize("concentration", [1.25, 3.0])
+def test_what_stands_in_shows_its_growth_whether_it_errs_more_inside_or_less(concentration):
+    """Errors of the stand-in have the variance 0.1 inside, those of the mean 0.05 or 0.2: both grow alike."""
+    rng = np.random.default_rng(8)
+    x, distance = torch.as_tensor(1e-3 * rng.normal(size=(2000, 4)), dtype=torch.float32), np.repeat([0.5, 2.0], 1000)
+    tails = rng.standard_t(2.0 * concentration, 2000) * np.sqrt(1.0 - 1.0 / concentration)
+    square = np.square(np.sqrt(0.1 + np.where(distance < 1, 0.1, 0.4)) * tails)[:, None]
+    problem = Problem(x.numpy(), x.numpy(), None, np.ones(1), 0, None)
+    for inside in (0.05, 0.2):
+        seen = Growth(np.arange(2000), distance, square, torch.ones(4), np.array([0.1 - inside]))
+        noise, places = torch.full((2000, 1), inside), torch.tensor([[0.5, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]])
+        there = prior_from_blocks(x, seen, noise, torch.tensor([9.0]), concentration, problem)(places)
+        grown = (there.rate / (there.concentration - 1.0))[:, 0] - inside
+        np.testing.assert_allclose(grown, [0.1, 0.4], rtol=0.25)
 
 
 def test_a_mean_without_a_seed_gets_one_and_the_global_generator_is_left_alone():

@@ -31,6 +31,17 @@ def test_an_input_is_felt_by_the_slope_of_the_mean_along_it_and_a_flat_one_a_lit
     np.testing.assert_allclose(found, np.sqrt(size / size.mean()), rtol=1e-6)
 
 
+def test_an_input_that_does_not_vary_counts_as_usual_whatever_the_slope_along_it():
+    x = torch.as_tensor(np.random.default_rng(4).normal(size=(60, 3)), dtype=torch.float32)
+    x[:, 1] = 0.25
+    for slope in (0.0, 40.0):
+        slopes = torch.tensor([[3.0], [slope], [1.0]])
+        found = relevance(lambda points, members, to=slopes: (points @ to).expand(members, -1, -1), x)
+        size = np.array([9.0, 5.0, 1.0])  # squared; in the middle the mean of the others
+        np.testing.assert_allclose(found, np.sqrt(size / size.mean()), rtol=1e-6)
+    torch.testing.assert_close(relevance(lambda points, members: points[None], torch.ones(5, 2)), torch.ones(2))
+
+
 @pytest.mark.parametrize(
     "mean",
     [
@@ -90,7 +101,7 @@ def test_a_small_table_measures_distances_by_what_its_mean_has_learned(rows, inp
         torch.testing.assert_close(found["relevance"], torch.ones(inputs))
 
 
-def test_modules_of_your_own_are_felt_too():
+def test_a_module_of_your_own_with_dropout_gives_the_same_fit_again():
     make = lambda inputs, outputs: torch.nn.Sequential(
         torch.nn.Linear(inputs, 8), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(8, outputs)
     )

@@ -57,12 +57,11 @@ def _stand_in(
 ) -> Growth:
     """How errors grow with distance, where the mean cannot be fitted anew: as those of boosted trees do.
 
-    Their error inside, by folds, is taken off and that of the mean put in its place.
+    By how much they err more inside, by folds, is put down to noise.
     """
     fit = _fitter(HistGradientBoostingRegressor(), problem)
     own, growth = _held_out(fit, problem, x, groups, n_folds, n_blocks)
-    excess = growth.squared_error - _mean_square(own, problem)
-    return growth._replace(squared_error=excess + _mean_square(residuals, problem))
+    return growth._replace(offset=_mean_square(own, problem) - _mean_square(residuals, problem))
 
 
 def _mean_square(residuals: Tensor, problem: Problem) -> np.ndarray:

@@ -25,15 +25,15 @@ def prior_from_blocks(
 ) -> PriorFunction:
     """Noise at the nearest of the rows ``x (N, D)``, plus what a mean was wrong by at that distance in held-out blocks.
 
-    The errors are taken to have the tails of the outside prior, of shape ``concentration``. Distances are those that
-    the mean feels. On a small table quiet rows have the most to say, and the curve is the likeliest; elsewhere all rows
-    count alike, and noisy ones keep it up where others are quiet.
+    The errors are taken to have the tails of the outside prior, of shape ``concentration``. Inputs count in a distance
+    by ``seen.relevance``. On a small table quiet rows have the most to say, and the curve is the likeliest; elsewhere
+    all rows count alike, and noisy ones keep it up where others are quiet.
 
     Shapes: ``variance`` ``(N, P)``, the noise at the rows; ``level`` ``(P,)`` or, for the points that are asked for,
     ``(..., P)``.
     """
     heft = None if problem.weights is None else problem.weights[seen.held_out]
-    noise = variance.double().numpy()[seen.held_out]
+    noise = np.maximum(variance.double().numpy()[seen.held_out] + seen.offset, 0.0)
     knots, growth = error_growth(
         seen.distance, seen.squared_error, noise, heft, df=2.0 * concentration, by_precision=is_small(*x.shape)
     )

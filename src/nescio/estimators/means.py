@@ -45,6 +45,8 @@ class Growth(NamedTuple):
     """Their squared errors, ``(Q, P)``."""
     relevance: Tensor
     """What a unit of each input counts for in a distance, ``(D,)``."""
+    offset: np.ndarray | float = 0.0
+    """By how much the squared errors inside are above those of the mean that is asked about, ``(P,)``."""
 
 
 class MeanPhase(NamedTuple):
@@ -172,7 +174,8 @@ def relevance(mean: Mean, x: Tensor) -> Tensor:
     """How much a mean feels each of its inputs: the root mean square of its slope at the rows ``x (N, D)``, ``(D,)``.
 
     In units of their own root mean square, and none below a twentieth of it: what the mean does not feel in the data it
-    may have to feel outside. A mean that has no slope, or none that is finite, feels all inputs alike.
+    may have to feel outside. Inputs that do not vary, along which nothing was learned, count as usual. A mean that has
+    no slope, or none that is finite, feels all inputs alike. A module with dropout is asked as it was trained.
     """
     points = x.clone().requires_grad_(True)
     loc = mean(points, 1)[0]
@@ -180,10 +183,11 @@ def relevance(mean: Mean, x: Tensor) -> Tensor:
     for output in range(loc.shape[1] if loc.requires_grad else 0):
         total = loc[:, output].sum()
         slopes += torch.autograd.grad(total, points, retain_graph=True, materialize_grads=True)[0].square().mean(0)
-    typical = slopes.mean().sqrt()
-    if not bool(torch.isfinite(slopes).all()) or not bool(typical > 0):
+    varies = (x != x[:1]).any(0)
+    usual = slopes[varies].mean()
+    if not bool(torch.isfinite(slopes).all()) or not bool(usual > 0):
         return torch.ones(x.shape[1])
-    felt = (slopes.sqrt() / typical).clamp_min(LEAST_RELEVANCE)
+    felt = torch.where(varies, slopes / usual, 1.0).sqrt().clamp_min(LEAST_RELEVANCE)
     return felt / felt.square().mean().sqrt()
 
 

@@ -1,4 +1,4 @@
-"""How many networks a table gets: folds of the mean, how often they are dealt, posteriors, divisions of the pilot."""
+"""What the size of a table decides: whether it is small, and how many folds, posteriors and divisions it gets."""
 
 from __future__ import annotations
 
