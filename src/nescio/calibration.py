@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 SMALLEST_TAIL = 1e-12  # of a probability: beyond it a quantile is rounding
-SMALLEST_VARIANCE = 1e-12  # of an error: without noise and growth there is none, and nothing is divided by it
+LEAST_VARIANCE = 1e-12  # of an error: without noise and growth there is none, and nothing is divided by it
 EXPECTATIONS = 20  # steps of expectation and maximisation: the curve moves by less than a hundredth after
 SCORINGS = 30  # of them where rows count by their variance, found in turns too: seldom a few hundredths off after
 
@@ -220,7 +220,7 @@ def error_growth(
         square, least = squared_error[:, output], noise[:, output]
         grown = isotonic.fit(distance, square - least, weights).predict(distance)
         for _ in range(turns):
-            variance = np.maximum(least + grown, SMALLEST_VARIANCE)
+            variance = np.maximum(least + grown, LEAST_VARIANCE)
             # Expected precision of each error, given its size, in units of its variance; the squares then count by it.
             precision = tail * (1.0 + 1.0 / df) / (1.0 + tail / df * np.maximum(square, 0.0) / variance)
             heft = weights
