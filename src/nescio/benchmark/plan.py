@@ -136,7 +136,17 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
             for method in request.methods:
                 if method not in FAMILY:
                     stacks += [Stack(of(method, trials[start : start + size])) for start in trials[::size]]
-    return [stack._replace(compiled=request.compiled) for stack in stacks if stack.tasks]
+    stacks = [stack._replace(compiled=request.compiled) for stack in stacks if stack.tasks]
+    return _apart(stacks) if request.compiled else stacks
+
+
+def _apart(stacks: Sequence[Stack]) -> list[Stack]:
+    """Of each data set one stack of each kind before all others: what one worker compiles, the next one finds."""
+    kinds = [(stack.tasks[0].dataset, stack.methods) for stack in stacks]
+    firsts = {kinds.index(kind) for kind in kinds}
+    datasets = list(dict.fromkeys(dataset for dataset, _ in kinds))
+    order = sorted(range(len(stacks)), key=lambda place: (datasets.index(kinds[place][0]), place not in firsts))
+    return [stacks[place] for place in order]
 
 
 def task_seed(task: Task) -> int:

@@ -202,7 +202,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         return int(self.n_blocks) if self.outside_prior == "graded" else 0
 
     def _warms_up(self) -> bool:
-        return True
+        return self.outside_prior != "inside"  # one prior everywhere: there is nothing to find
 
     def _length(self) -> float:
         return LENGTH

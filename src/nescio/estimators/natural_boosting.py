@@ -22,7 +22,7 @@ from nescio.estimators.problem import Fitted, Problem
 
 __all__ = ["NaturalBoostingRegressor"]
 
-FULL_ROWS = 2_000  # rows that a stage's trees see at most
+FULL_ROWS = 1_000  # rows that a stage's trees see at most; twice as many gain 0.02 nats at best, half cost 0.05
 SMALLEST_STD = 1e-6  # in standardised units: a constant target leaves the trees nothing to say
 
 
@@ -81,7 +81,7 @@ class NaturalBoostingRegressor(DistributionRegressor):
     random_state
         Same seed, same model.
 
-    Above 2,000 rows each stage sees a random 2,000 of them.
+    Above 1,000 rows each stage sees a random 1,000 of them.
     """
 
     def __init__(

@@ -137,18 +137,23 @@ def fit_precision(
             value = value + pool.weight * gamma_kl(q, prior).sum(-1).mean(1)
         return value
 
-    sampler = Sampler(
-        training,
-        streams,
-        schedule.batch_size,
-        sample_weight=weights,
-        pool_size=0 if pool is None else pool.points.shape[1],
-        pseudo_batch_size=None if pool is None else pool.batch,
-        device=device,
-    )
+    def draws(batch_size: int) -> Sampler:
+        return Sampler(
+            training,
+            streams,
+            batch_size,
+            sample_weight=weights,
+            pool_size=0 if pool is None else pool.points.shape[1],
+            pseudo_batch_size=None if pool is None else pool.batch,
+            device=device,
+        )
+
+    sampler = draws(schedule.batch_size)
     start = {name: value.to(device) for name, value in network.initialise(streams).items()}
     if pool is not None and pool.select is None and warm_up is not None:
-        start = train(start, towards_priors, sampler, warm_up, compile=compile, progress=progress).parameters
+        # The priors at the rows are all alike: no more rows than pseudo-inputs.
+        few = sampler if pool.batch >= schedule.batch_size else draws(pool.batch)
+        start = train(start, towards_priors, few, warm_up, compile=compile, progress=progress).parameters
     trained = train(start, losses, sampler, schedule, criterion=criterion, compile=compile, progress=progress)
     return {name: value.cpu() for name, value in trained.parameters.items()}, trained.criterion.cpu()
 

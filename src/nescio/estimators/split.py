@@ -26,8 +26,9 @@ from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
 from nescio.estimators.schedules import mean_schedule, pilot_share, posterior_share, precision_schedule
 from nescio.estimators.sizes import count_divisions, count_folds, count_members, count_repeats
-from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_network
+from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_learner, make_network
 from nescio.networks import MLP, make_head
+from nescio.networks.side_by_side import as_one
 from nescio.objectives import prior_from_residuals
 from nescio.training import Schedule
 from nescio.training.devices import resolve_device
@@ -130,6 +131,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
         schedule = Schedule(steps, int(self.batch_size), float(self.learning_rate), check_every=min(50, steps))
         in_steps = lambda share: max(1, round(share * steps))
         pilot_steps, warm_steps = in_steps(pilot_share(x.shape[1])), in_steps(WARM_UP)
+        warm_up = replace(schedule, max_steps=warm_steps, check_every=min(50, warm_steps))
 
         own_modules = self.mean_network is not None or self.precision_network is not None
         scope = seeded_scope(child_seed(seed, "modules"), device) if own_modules else nullcontext()
@@ -177,12 +179,14 @@ class SplitTrainingRegressor(PrecisionRegressor):
             shape, kl_weight = pilot.shape, pilot.kl_weight
             bar.set_description("precision")
             tail = shape + (0.5 / kl_weight if kl_weight else 3.0)  # without a KL any tail goes: a moderate one
-            outside = problem.once(
-                ("outside", members, *self._second_phase(*x.shape)),
+            outside = problem.most(
+                ("outside", *self._second_phase(*x.shape)),
+                members,
                 lambda: self._outside(rows, means, pilot, variance, tail, problem),
             )
             inputs = rows if outside is None else outside.inputs
             precision_network = make_network(self, self.precision_network, inputs.shape[1], y.shape[1], 2)
+            learner = make_learner(self, precision_network, inputs.shape[1], y.shape[1])
             prior, weight, offset = stacked_prior(variance, [(shape, kl_weight)] * members, head)
             divisions = [
                 hold_out(np.arange(len(x)), groups, float(self.validation_fraction), child_seed(seed, "stop", member))
@@ -197,19 +201,21 @@ class SplitTrainingRegressor(PrecisionRegressor):
                     heft,
                     [learn for learn, _ in divisions],
                     [stop for _, stop in divisions],
-                    precision_network,
+                    learner,
                     head,
                     precision_schedule(schedule, precision_steps, *x.shape),
                     inside_prior=prior,
                     kl_weight=weight,
                     offset=offset,
                     pseudo=None if outside is None else outside.pseudo,
-                    warm_up=replace(schedule, max_steps=warm_steps, check_every=min(50, warm_steps)),
+                    warm_up=warm_up if self._warms_up() else None,
                     streams=generators(seed, "precision", members),
                     **common,
                 )[0],
             )
             parameters = {name: value[:members] for name, value in trained.items()}
+            if learner is not precision_network:
+                parameters = as_one(parameters)
         inside = Gamma(prior.concentration[0, 0], prior.rate[0, 0]) if kl_weight else None
         core = CoreModel(
             means.mean,

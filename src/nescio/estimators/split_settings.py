@@ -10,8 +10,9 @@ from nescio.estimators.pilot import CANDIDATES
 from nescio.estimators.sizes import FEW_INPUTS
 from nescio.networks import MLP, ModuleStack, Network
 from nescio.networks.mlp import ACTIVATIONS
+from nescio.networks.side_by_side import SideBySide
 
-__all__ = ["GAIN", "candidates", "check_settings", "make_network"]
+__all__ = ["GAIN", "candidates", "check_settings", "make_learner", "make_network"]
 
 GAIN = 3.0  # of the precision networks' first layer, so that the variance can rise within a short distance
 SMALL_GAIN = 1.2  # with few inputs, where rows lie dense and the variance would follow the luck of some of them
@@ -76,3 +77,18 @@ def make_network(model: Any, factory: Any, n_inputs: int, n_outputs: int, maps: 
         return MLP(n_inputs, n_outputs, model.mean_hidden, model.mean_activation, maps)
     gain = SMALL_GAIN if n_inputs <= FEW_INPUTS else GAIN
     return MLP(n_inputs, n_outputs, model.hidden, model.activation, maps, gain=gain)
+
+
+def make_learner(model: Any, network: Network, n_inputs: int, n_outputs: int) -> Network:
+    """The precision network as it is trained; what is learned becomes ``network``'s by ``as_one``.
+
+    The variance and the shape are two maps, and how heavy the tails are is the simpler thing to say: the shape has half
+    the width, a third of the time less. With few inputs, where a step costs little, it has the whole.
+    """
+    if model.precision_network is not None or model.head != "variance_shape" or n_inputs <= FEW_INPUTS:
+        return network
+    half = [max(1, width // 2) for width in model.hidden]
+    widths = {"variance": model.hidden, "shape": half}
+    return SideBySide(
+        {name: MLP(n_inputs, n_outputs, own, model.activation, gain=GAIN) for name, own in widths.items()}
+    )

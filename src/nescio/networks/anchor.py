@@ -12,6 +12,7 @@ from nescio.distributions import Gamma
 __all__ = ["Anchor"]
 
 
+BLOCK = 262_144  # products of rows and centres held at once: 2 MiB, which a core's cache holds
 CHUNK = 16_384  # rows whose distances to all centres are held at once
 ROUNDING = 1e-2  # times the size of a row: a smaller distance is taken again, in full precision
 
@@ -47,7 +48,8 @@ class Anchor:
 
     def distances(self, x: Tensor) -> Tensor:
         """:meth:`distance` for any number of rows, a part of them at a time, ``(N, D)`` to ``(N,)``."""
-        return torch.cat([self.distance(part) for part in torch.split(x, CHUNK)])
+        step = max(1, BLOCK // len(self.centres)) if x.device.type == "cpu" else CHUNK
+        return torch.cat([self.distance(part) for part in torch.split(x, step)])
 
     def distance_to_others(self, x: Tensor) -> Tensor:
         """Distance of rows ``x (N, D)``, some of them centres, to the nearest centre that is not the same, ``(N,)``.

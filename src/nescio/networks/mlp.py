@@ -137,7 +137,7 @@ class MLP:
         if self._activation is not torch.tanh or hidden.device.type != "cpu":
             return self._activation(torch.baddbmm(bias, hidden, weight))
         if torch.compiler.is_compiling():
-            return 2.0 * torch.sigmoid(2.0 * torch.baddbmm(bias, hidden, weight)) - 1.0
+            return 2.0 * torch.sigmoid(2.0 * (torch.bmm(hidden, weight) + bias)) - 1.0
         value: Tensor = _TanhLayer.apply(bias, hidden, weight)  # type: ignore[no-untyped-call]
         return value
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from nescio.networks.stack import Network, Parameters
 
-__all__ = ["SideBySide"]
+__all__ = ["SideBySide", "as_one"]
 
 
 class SideBySide:
@@ -40,3 +41,21 @@ def part(parameters: Parameters, label: str) -> Parameters:
     """The parameters of one of the networks, by their own names."""
     begin = f"{label}."
     return {name.removeprefix(begin): value for name, value in parameters.items() if name.startswith(begin)}
+
+
+def as_one(parameters: Parameters) -> Parameters:
+    """The parameters of one :class:`MLP` that says the same as perceptrons of equal depth side by side.
+
+    Narrower ones are filled up with units that nothing listens to. Shapes: ``<label>.weight<l>``
+    ``(M, 1, fan_in, fan_out)`` become ``weight<l>`` ``(M, maps, ...)`` of the widest.
+    """
+    labels = list(dict.fromkeys(name.partition(".")[0] for name in parameters))
+    parts = [part(parameters, label) for label in labels]
+    joined: Parameters = {}
+    for name in parts[0]:
+        tensors = [each[name] for each in parts]
+        rows, columns = (max(tensor.shape[axis] for tensor in tensors) for axis in (-2, -1))
+        joined[name] = torch.cat(
+            [pad(tensor, (0, columns - tensor.shape[-1], 0, rows - tensor.shape[-2])) for tensor in tensors], dim=1
+        )
+    return joined
