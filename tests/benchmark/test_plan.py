@@ -140,8 +140,19 @@ def test_stacks_are_compiled_where_it_is_asked_for_also_those_that_are_tried_aga
     plain = check_request("sound", ["yacht"])
     assert not any(stack.compiled for stack in make_plan(plain, TABLES))
     asked = make_plan(check_request("sound", ["yacht"], compiled=True), TABLES)
-    assert [stack.tasks for stack in asked] == [stack.tasks for stack in make_plan(plain, TABLES)]
+    assert {stack.tasks for stack in asked} == {stack.tasks for stack in make_plan(plain, TABLES)}
     assert all(part.compiled for stack in asked for part in stack_parts(stack))
+
+
+def test_no_two_workers_compile_the_same_steps_at_once():
+    stacks = make_plan(check_request("sound", compiled=True), TABLES)
+    kinds = [(stack.tasks[0].dataset, stack.methods) for stack in stacks]
+    datasets = [dataset for dataset, _ in kinds]
+    assert datasets == sorted(datasets, key=lambda name: -TABLES[name].rows)
+    for dataset in DATASETS:
+        own = [methods for name, methods in kinds if name == dataset]
+        several = len(set(own))
+        assert len(set(own[:several])) == several > 2
 
 
 def test_a_compiled_method_is_the_same_but_for_its_steps():

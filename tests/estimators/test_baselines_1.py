@@ -21,7 +21,7 @@ from nescio.estimators.mean_variance import MeanVarianceRegressor
 from nescio.estimators.together import fit_stack
 from nescio.networks import MLP
 from nescio.networks.dropout import DropoutMLP, kept
-from nescio.networks.side_by_side import SideBySide, part
+from nescio.networks.side_by_side import SideBySide, as_one, part
 
 QUICK = {"max_steps": 50, "learning_rate": 0.05, "hidden": (8,)}
 MODELS = [
@@ -270,3 +270,16 @@ def test_networks_side_by_side_are_what_they_are_alone():
     assert out.shape == (2, 3, 7, 2)
     torch.testing.assert_close(out[:, :1], networks["mean"](part(parameters, "mean"), x))
     torch.testing.assert_close(out[:, 1:], networks["variance"](part(parameters, "variance"), x))
+
+
+@pytest.mark.parametrize("activation", ["tanh", "softplus"])  # the second is not zero at zero
+def test_perceptrons_of_unequal_width_side_by_side_are_one_with_idle_units(activation):
+    widths = {"variance": (6, 5), "shape": (3, 2)}
+    both = SideBySide({name: MLP(3, 2, own, activation) for name, own in widths.items()})
+    drawn = both.initialise([torch.Generator().manual_seed(seed) for seed in (1, 2)])
+    parameters = {name: value.double() for name, value in drawn.items()}
+    x = torch.randn(2, 7, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    one = MLP(3, 2, (6, 5), activation, maps=2)
+    torch.testing.assert_close(one(as_one(parameters), x), both(parameters, x), rtol=1e-13, atol=1e-13)
+    swapped = as_one({name: parameters[name] for name in reversed(parameters)})
+    assert not torch.allclose(one(swapped, x), both(parameters, x))

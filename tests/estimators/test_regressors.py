@@ -16,6 +16,7 @@ from nescio.estimators.grading import prior_from_blocks
 from nescio.estimators.means import Growth, hold_out
 from nescio.estimators.problem import Problem
 from nescio.pseudo_inputs import BruteForce, FarNoise, GaussianNoise, LevelSet, MixtureDescent, Rejected
+from nescio.training import train
 
 QUICK = {"max_steps": 6, "hidden": (8,), "mean_hidden": (8,), "random_state": 0}
 BOTH = [DissipativeRegressor, VariationalVarianceRegressor]
@@ -66,6 +67,41 @@ def test_the_distance_is_an_input_where_there_are_four_or_where_it_is_asked_for(
     assert model.core_.precision_parameters["weight0"].shape[-2] == columns + seen
     far = np.full((1, columns), 1e6)
     np.testing.assert_allclose(model.predict(far, return_std=True)[1], 5.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+@pytest.mark.parametrize(
+    ("rows", "columns", "head", "width"),
+    [
+        (1_000, 4, "variance_shape", 4),
+        (999, 4, "variance_shape", 8),
+        (1_000, 3, "variance_shape", 8),
+        (1_000, 4, "concentration_rate", 8),
+    ],
+)
+def test_the_shape_has_half_the_width_of_the_variance_where_there_are_rows_and_inputs(
+    estimator, rows, columns, head, width
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, columns))
+    settings = {**QUICK, "max_steps": 1, "n_members": 2, "n_folds": 2}
+    learned = estimator(**settings, head=head).fit(X, X[:, 0] + rng.normal(size=rows)).core_.precision_parameters
+    listened = learned["weight1"][:, :, :, 0] != 0.0  # members, maps, units
+    assert listened[:, 0].all()
+    assert (listened[:, 1].sum(-1) == width).all()
+
+
+@pytest.mark.parametrize(("outside_prior", "warmed"), [("graded", True), ("constant", True), ("inside", False)])
+def test_where_inside_and_outside_have_one_prior_there_is_nothing_to_warm_up_for(outside_prior, warmed, monkeypatch):
+    names = []
+
+    def watched(start, losses, *rest, **named):
+        names.append(losses.__name__)
+        return train(start, losses, *rest, **named)
+
+    monkeypatch.setattr("nescio.estimators.precision.train", watched)
+    DissipativeRegressor(outside_prior=outside_prior, **QUICK).fit(*make_table())
+    assert ("towards_priors" in names) == warmed
 
 
 def test_rows_that_are_all_alike_have_a_distance_too():

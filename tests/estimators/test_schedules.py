@@ -12,7 +12,7 @@ import torch
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio.datasets.toy import toy_mean, toy_regression, toy_std
 from nescio.estimators import precision, schedules, split
-from nescio.estimators.schedules import mean_schedule, posterior_share, precision_schedule
+from nescio.estimators.schedules import mean_schedule, posterior_share, precision_schedule, warm_up_schedule
 from nescio.estimators.sizes import count_members
 from nescio.pseudo_inputs import BruteForce
 from nescio.training import Sampler, Schedule
@@ -76,6 +76,12 @@ def test_a_step_sees_half_a_batch_of_pseudo_inputs_with_more_than_three_inputs(m
     if inputs == 3:
         DissipativeRegressor(**settings, placement=BruteForce()).fit(X[:, :1], X[:, 0])
         assert asked[-1] > 8  # it picks from the whole pool
+
+
+@pytest.mark.parametrize(("rows", "inputs", "batch"), [(1_000, 4, 128), (999, 4, 256), (50_000, 3, 256)])
+def test_a_warm_up_has_no_more_rows_than_pseudo_inputs_but_on_a_small_table(rows, inputs, batch):
+    found = warm_up_schedule(Schedule(1500, 256, 1e-2), 600, rows, inputs)
+    assert (found.max_steps, found.batch_size, found.check_every) == (600, batch, 50)
 
 
 def test_the_bar_is_full_at_the_end_of_a_fit(monkeypatch):

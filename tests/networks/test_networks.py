@@ -158,6 +158,15 @@ def test_anchor_distances_agree_with_plain_differences():
     torch.testing.assert_close(Anchor(centres, 0.0, 1.0).distance(x), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("block", [1, 40, 10**6])
+def test_distances_of_many_rows_are_those_of_each(block, monkeypatch):
+    monkeypatch.setattr("nescio.networks.anchor.BLOCK", block)
+    generator = torch.Generator().manual_seed(0)
+    centres, x = torch.randn(9, 4, generator=generator) * 3, torch.randn(31, 4, generator=generator) * 6
+    anchor = Anchor(centres, 0.0, 1.0)
+    torch.testing.assert_close(anchor.distances(x), anchor.distance(x), rtol=1e-6, atol=1e-6)
+
+
 def test_a_row_that_is_a_centre_is_measured_from_the_others():
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(40, 3, generator=generator) * 2 + 5

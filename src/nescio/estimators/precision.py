@@ -151,9 +151,8 @@ def fit_precision(
     sampler = draws(schedule.batch_size)
     start = {name: value.to(device) for name, value in network.initialise(streams).items()}
     if pool is not None and pool.select is None and warm_up is not None:
-        # The priors at the rows are all alike: no more rows than pseudo-inputs.
-        few = sampler if pool.batch >= schedule.batch_size else draws(pool.batch)
-        start = train(start, towards_priors, few, warm_up, compile=compile, progress=progress).parameters
+        first = sampler if warm_up.batch_size == schedule.batch_size else draws(warm_up.batch_size)
+        start = train(start, towards_priors, first, warm_up, compile=compile, progress=progress).parameters
     trained = train(start, losses, sampler, schedule, criterion=criterion, compile=compile, progress=progress)
     return {name: value.cpu() for name, value in trained.parameters.items()}, trained.criterion.cpu()
 

@@ -24,7 +24,13 @@ from nescio.estimators.pilot import Pilot, fit_pilot
 from nescio.estimators.precision import Outside, fit_precision, stacked_prior
 from nescio.estimators.precision_regressor import PrecisionRegressor
 from nescio.estimators.problem import Fitted, Problem
-from nescio.estimators.schedules import mean_schedule, pilot_share, posterior_share, precision_schedule
+from nescio.estimators.schedules import (
+    mean_schedule,
+    pilot_share,
+    posterior_share,
+    precision_schedule,
+    warm_up_schedule,
+)
 from nescio.estimators.sizes import count_divisions, count_folds, count_members, count_repeats
 from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_learner, make_network
 from nescio.networks import MLP, make_head
@@ -131,7 +137,6 @@ class SplitTrainingRegressor(PrecisionRegressor):
         schedule = Schedule(steps, int(self.batch_size), float(self.learning_rate), check_every=min(50, steps))
         in_steps = lambda share: max(1, round(share * steps))
         pilot_steps, warm_steps = in_steps(pilot_share(x.shape[1])), in_steps(WARM_UP)
-        warm_up = replace(schedule, max_steps=warm_steps, check_every=min(50, warm_steps))
 
         own_modules = self.mean_network is not None or self.precision_network is not None
         scope = seeded_scope(child_seed(seed, "modules"), device) if own_modules else nullcontext()
@@ -186,7 +191,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             )
             inputs = rows if outside is None else outside.inputs
             precision_network = make_network(self, self.precision_network, inputs.shape[1], y.shape[1], 2)
-            learner = make_learner(self, precision_network, inputs.shape[1], y.shape[1])
+            learner = make_learner(self, precision_network, len(x), inputs.shape[1], y.shape[1])
             prior, weight, offset = stacked_prior(variance, [(shape, kl_weight)] * members, head)
             divisions = [
                 hold_out(np.arange(len(x)), groups, float(self.validation_fraction), child_seed(seed, "stop", member))
@@ -208,7 +213,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
                     kl_weight=weight,
                     offset=offset,
                     pseudo=None if outside is None else outside.pseudo,
-                    warm_up=warm_up if self._warms_up() else None,
+                    warm_up=warm_up_schedule(schedule, warm_steps, *x.shape) if self._warms_up() else None,
                     streams=generators(seed, "precision", members),
                     **common,
                 )[0],

@@ -7,7 +7,7 @@ from typing import Any
 from nescio._validation import InputError, check_fraction, check_integer, check_one_of, check_positive, check_widths
 from nescio.estimators.foreign import check_mean
 from nescio.estimators.pilot import CANDIDATES
-from nescio.estimators.sizes import FEW_INPUTS
+from nescio.estimators.sizes import FEW_INPUTS, is_small
 from nescio.networks import MLP, ModuleStack, Network
 from nescio.networks.mlp import ACTIVATIONS
 from nescio.networks.side_by_side import SideBySide
@@ -79,13 +79,15 @@ def make_network(model: Any, factory: Any, n_inputs: int, n_outputs: int, maps: 
     return MLP(n_inputs, n_outputs, model.hidden, model.activation, maps, gain=gain)
 
 
-def make_learner(model: Any, network: Network, n_inputs: int, n_outputs: int) -> Network:
-    """The precision network as it is trained; what is learned becomes ``network``'s by ``as_one``.
+def make_learner(model: Any, network: Network, n_rows: int, n_inputs: int, n_outputs: int) -> Network:
+    """The precision network as it is trained on ``n_rows``; what is learned becomes ``network``'s by ``as_one``.
 
     The variance and the shape are two maps, and how heavy the tails are is the simpler thing to say: the shape has half
-    the width, a third of the time less. With few inputs, where a step costs little, it has the whole.
+    the width, which saves a third of a step. With few inputs or on a small table it has the whole: a step costs little
+    there, and luck would have the more to say.
     """
-    if model.precision_network is not None or model.head != "variance_shape" or n_inputs <= FEW_INPUTS:
+    given = model.precision_network is not None or model.head != "variance_shape"
+    if given or n_inputs <= FEW_INPUTS or is_small(n_rows, n_inputs):
         return network
     half = [max(1, width // 2) for width in model.hidden]
     widths = {"variance": model.hidden, "shape": half}

@@ -129,6 +129,8 @@ class MLP:
                 hidden = self._layer(bias, hidden, weight)
             elif weight.shape[-1] == 1 and x.device.type == "cpu" and torch.is_grad_enabled():
                 hidden = _column(hidden, weight) + bias
+            elif torch.compiler.is_compiling():
+                hidden = torch.bmm(weight.transpose(1, 2).contiguous(), hidden.transpose(1, 2)).transpose(1, 2) + bias
             else:
                 hidden = torch.baddbmm(bias, hidden, weight)
         return hidden.view(models, self._maps, rows, -1)
