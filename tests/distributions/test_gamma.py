@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -326,3 +326,18 @@ def test_hot_functions_compile_for_plain_autograd():
     compiled = torch.compile(hot_loss, fullgraph=True, backend="aot_eager")
     expected = torch.autograd.grad(hot_loss(*leaves, y, prior_rate), leaves)
     assert_close(torch.autograd.grad(compiled(*leaves, y, prior_rate), leaves), expected, rtol=1e-7, atol=1e-8)
+
+
+def test_a_compiled_mean_of_the_logarithm_is_the_same_in_plain_arithmetic():
+    traced = torch.compile(lambda shape, rate: Gamma(shape, rate).mean_log, backend="eager", fullgraph=True)
+    shape = torch.logspace(-3, 6, 40, dtype=torch.float64, requires_grad=True)
+    rate = torch.logspace(5, -7, 40, dtype=torch.float64)
+    value = traced(shape, rate)
+    expected = special.digamma(shape.detach().numpy()) - np.log(rate.numpy())
+    np.testing.assert_allclose(value.detach(), expected, rtol=1e-12, atol=1e-12)
+    (slope,) = torch.autograd.grad(value.sum(), shape)
+    np.testing.assert_allclose(slope, special.polygamma(1, shape.detach().numpy()), rtol=1e-9)
+    single = shape.detach().float().requires_grad_()
+    value = traced(single, rate.float())
+    np.testing.assert_allclose(value.detach(), expected, rtol=3e-6, atol=3e-6)
+    assert torch.isfinite(torch.autograd.grad(value.sum(), single)[0]).all()
