@@ -7,7 +7,6 @@ import math
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import special
 
 from nescio.distributions.student_t import StudentT, standard_cdf
 
@@ -32,6 +31,7 @@ def invert_cdf(
     low, high = quantiles.min(0), quantiles.max(0)
     result: _FloatArray = quantiles.mean(0)
     rounding = 4.0 * np.finfo(np.float64).eps
+    settled = 1e-8  # of the narrowest member: a step of Newton's method this small leaves an error of its square
     with np.errstate(all="ignore"):
         peak = _peak(df) / scale
     left = np.flatnonzero((high > low) & np.isfinite(quantiles).all(0))
@@ -49,7 +49,9 @@ def invert_cdf(
             inside = (proposal > low[left]) & (proposal < high[left])
             proposal = np.where(inside, proposal, 0.5 * (low[left] + high[left]))
         result[left] = proposal
-        moved = np.abs(proposal - x) > rounding * (np.abs(x) + widths.min(0))
+        narrowest = widths.min(0)
+        least = np.maximum(rounding * (np.abs(x) + narrowest), np.where(inside, settled * narrowest, 0.0))
+        moved = np.abs(proposal - x) > least
         left = left[moved & (high[left] > low[left])]
     return result.reshape(shape)
 
@@ -85,13 +87,14 @@ def gaussian_crps(_: _FloatArray, loc: _FloatArray, scale: _FloatArray, y: _Floa
     of a Gaussian. Source: grimit2006, mixtures of Gaussians. The double sum goes over pairs, some points at a time.
     """
     count = len(loc)
-    first, second = np.triu_indices(count, 1)
     score: _FloatArray = _mean_absolute(y - loc, scale).mean(0) - scale.mean(0) / (count * math.sqrt(math.pi))
-    step = max(1, _CHUNK // max(1, len(first)))
+    step = max(1, _CHUNK // count)
     for start in range(0, len(y), step):
         part = slice(start, start + step)
-        gap, width = loc[first, part] - loc[second, part], np.hypot(scale[first, part], scale[second, part])
-        score[part] -= _mean_absolute(gap, width).sum(0) / count**2
+        place, variance = loc[:, part], np.square(scale[:, part])
+        for one in range(count - 1):
+            width = np.sqrt(variance[one] + variance[one + 1 :])
+            score[part] -= _mean_absolute(place[one] - place[one + 1 :], width).sum(0) / count**2
     return score
 
 
@@ -99,7 +102,8 @@ def _mean_absolute(loc: _FloatArray, scale: _FloatArray) -> _FloatArray:
     """Mean absolute value of a Gaussian."""
     z = loc / scale
     bell = math.sqrt(2.0 / math.pi) * np.exp(-0.5 * np.square(z))
-    value: _FloatArray = loc * special.erf(z / math.sqrt(2.0)) + scale * bell
+    error = torch.from_numpy(z / math.sqrt(2.0)).erf_().numpy()  # a third of the time of SciPy's
+    value: _FloatArray = loc * error + scale * bell
     return value
 
 

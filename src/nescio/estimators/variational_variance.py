@@ -44,7 +44,8 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         From 5,000 rows on a thousand of them are kept from training to learn it from; with fewer, or a ``mean`` of
         yours, it is learned from the rows that the precision networks were stopped by.
     hidden, activation, mean_hidden, mean_activation
-        The networks of the precision and of the mean.
+        The networks of the precision and of the mean. With the head ``"variance_shape"``, four inputs or more and 1,000
+        rows or more the shape's own has half the width of ``hidden``.
     mean_network, precision_network
         Functions ``(n_inputs, n_outputs) -> torch.nn.Module`` to be used in their place.
     n_members
@@ -59,9 +60,9 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
         Steps of the mean's phase; the pilot takes a third as many, with up to three inputs half as many.
     precision_steps
         Most steps of the precision's phase, in units of ``max_steps``. ``"auto"``: 0.3 on small tables, growing with
-        the root of the rows and the precision of the mean, up to 1.4, which it is with up to three inputs; twice that,
-        after a warm-up, where there are pseudo-inputs. It ends when held-out rows have not improved for 0.4, or 0.2
-        below 1,000 rows of four inputs or more.
+        the root of the rows and the precision of the mean, up to 1.4, which it is with up to three inputs; twice that
+        where there are pseudo-inputs, after a warm-up where they have a prior of their own. It ends when held-out rows
+        have not improved for 0.4, or 0.2 below 1,000 rows of four inputs or more.
     batch_size, learning_rate, validation_fraction
         Of each phase; with four inputs or more the means take twice the rate, and half a batch of pseudo-inputs goes
         with each batch of rows.
