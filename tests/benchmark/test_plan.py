@@ -144,7 +144,7 @@ def test_stacks_are_compiled_where_it_is_asked_for_also_those_that_are_tried_aga
     assert all(part.compiled for stack in asked for part in stack_parts(stack))
 
 
-def test_no_two_workers_compile_the_same_steps_at_once():
+def test_one_stack_of_each_kind_comes_first_where_steps_are_compiled():
     stacks = make_plan(check_request("sound", compiled=True), TABLES)
     kinds = [(stack.tasks[0].dataset, stack.methods) for stack in stacks]
     datasets = [dataset for dataset, _ in kinds]

@@ -84,7 +84,15 @@ def test_a_warm_up_has_no_more_rows_than_pseudo_inputs_but_on_a_small_table(rows
     assert (found.max_steps, found.batch_size, found.check_every) == (600, batch, 50)
 
 
-def test_the_bar_is_full_at_the_end_of_a_fit(monkeypatch):
+@pytest.mark.parametrize(
+    ("settings", "phases"),
+    [
+        ({}, (1, 1 / 3, 0.4, 0.6)),
+        ({"outside_prior": "inside"}, (1, 1 / 3, 0.6)),
+        ({"outside_prior": "inside", "shape": 2.0, "kl_weight": 0.2}, (1, 1 / 3, 0.6)),
+    ],
+)
+def test_the_bar_is_full_at_the_end_of_a_fit(settings, phases, monkeypatch):
     bars = []
 
     class Bar(split.tqdm):
@@ -95,8 +103,8 @@ def test_the_bar_is_full_at_the_end_of_a_fit(monkeypatch):
     monkeypatch.setattr(split, "tqdm", Bar)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))
-    DissipativeRegressor(max_steps=40, n_members=1, n_folds=2, random_state=0).fit(X, X[:, 0])
-    assert bars[0].n == bars[0].total == round(40 * (1 + 1 / 3 + 0.4 + 0.6))
+    DissipativeRegressor(max_steps=40, n_members=1, n_folds=2, random_state=0, **settings).fit(X, X[:, 0])
+    assert bars[0].n == bars[0].total == sum(round(40 * share) for share in phases)
 
 
 @pytest.mark.slow

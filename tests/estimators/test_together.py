@@ -42,6 +42,8 @@ def test_a_family_learns_what_each_method_learns_alone():
         expected, found = alone.fit(X, y).predict(X, return_std=True), shared.predict(X, return_std=True)
         np.testing.assert_allclose(found, expected, rtol=2e-3)
         np.testing.assert_array_equal(shared.support(X), alone.support(X))
+        if isinstance(alone, DissipativeRegressor):
+            assert shared.core_.anchor.start == alone.core_.anchor.start
 
 
 def test_members_so_many_that_the_folds_are_dealt_again_share_no_posterior_with_fewer():

@@ -249,3 +249,30 @@ def test_layers_by_hand_have_the_gradients_of_plain_operations(rows, hidden, mon
         gradients += [out.detach(), *torch.autograd.grad(out.square().sum(), list(leaves.values()))]
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("outputs", "maps"), [(1, 2), (2, 1), (3, 2)])
+def test_compiled_layers_are_those_of_a_plain_loop_with_their_gradients(outputs, maps):
+    torch.compiler.reset()
+    network = MLP(4, outputs, (6, 5), "tanh", maps=maps)
+    drawn = network.initialise(generators(3, "weights", 2))
+    parameters = {name: value.double().requires_grad_() for name, value in drawn.items()}
+    x = torch.randn(2, 7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = torch.compile(lambda values: network(values, x), backend="aot_eager", fullgraph=True)(parameters)
+
+    def plain(model, which):
+        hidden = x[model]
+        for layer in range(3):
+            hidden = hidden @ parameters[f"weight{layer}"][model, which] + parameters[f"bias{layer}"][model, which]
+            hidden = hidden if layer == 2 else torch.tanh(hidden)
+        return hidden
+
+    expected = torch.stack([torch.stack([plain(model, which) for which in range(maps)]) for model in range(2)])
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    leaves, weight = list(parameters.values()), torch.arange(found.numel(), dtype=torch.float64).view_as(found)
+    for one, other in zip(
+        torch.autograd.grad((found * weight).sum(), leaves),
+        torch.autograd.grad((expected * weight).sum(), leaves),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

@@ -115,7 +115,8 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
     """All stacks of a request, those of large tables first, so that no worker is left with one at the end.
 
     Methods of one family share a stack per trial. Any other method has the trials of one data set and kind of split in
-    stacks of at most ten, fewer where the table is large. Protocol paper runs all trials of all methods together.
+    stacks of at most ten, fewer where the table is large. Protocol paper runs all trials of all methods together. Where
+    steps are compiled, one stack of each kind comes first.
     """
     stacks: list[Stack] = []
     for dataset in sorted(request.datasets, key=lambda name: -tables[name].rows):
@@ -141,7 +142,7 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
 
 
 def _apart(stacks: Sequence[Stack]) -> list[Stack]:
-    """Of each data set one stack of each kind before all others: what one worker compiles, the next one finds."""
+    """Of each data set one stack of each kind before all others: two workers seldom compile the same steps at once."""
     kinds = [(stack.tasks[0].dataset, stack.methods) for stack in stacks]
     firsts = {kinds.index(kind) for kind in kinds}
     datasets = list(dict.fromkeys(dataset for dataset, _ in kinds))

@@ -59,7 +59,9 @@ class Gamma(torch.distributions.Gamma):
 
         Paper: sec:appendix:vv_elbo_closed_form.  Shapes: ``*``.
         """
-        if torch.compiler.is_compiling():  # plain arithmetic vectorises, and the trigamma function does not
+        if (
+            torch.compiler.is_compiling()
+        ):  # as accurate as stirling_remainder; its gradient vectorises, trigamma does not
             _, slope = stirling_remainder(self.concentration)
             return slope - 0.5 / self.concentration + (self.concentration / self.rate).log()
         return torch.digamma(self.concentration) - self.rate.log()

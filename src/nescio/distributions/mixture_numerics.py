@@ -91,10 +91,13 @@ def gaussian_crps(_: _FloatArray, loc: _FloatArray, scale: _FloatArray, y: _Floa
     step = max(1, _CHUNK // count)
     for start in range(0, len(y), step):
         part = slice(start, start + step)
-        place, variance = loc[:, part], np.square(scale[:, part])
+        unit = scale[:, part].max(0)  # squares of the scales themselves might leave the range of numbers
+        place, variance = loc[:, part] / unit, np.square(scale[:, part] / unit)
+        total = np.zeros_like(unit)
         for one in range(count - 1):
-            width = np.sqrt(variance[one] + variance[one + 1 :])
-            score[part] -= _mean_absolute(place[one] - place[one + 1 :], width).sum(0) / count**2
+            width = np.sqrt(variance[one] + variance[one + 1 :]).clip(1e-150)
+            total += _mean_absolute(place[one] - place[one + 1 :], width).sum(0)
+        score[part] -= unit * total / count**2
     return score
 
 

@@ -202,7 +202,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         return int(self.n_blocks) if self.outside_prior == "graded" else 0
 
     def _warms_up(self) -> bool:
-        return self.outside_prior != "inside"  # one prior everywhere: there is nothing to find
+        return self.outside_prior != "inside"  # as in the paper; a single level is where the networks start from
 
     def _length(self) -> float:
         return LENGTH
@@ -246,7 +246,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
             prior = prior_from_blocks(x, means.growth, pilot.variance, levels, concentration, problem)(points)
         shape_like = (*points.shape[:2], len(level))
         centres: Tensor = problem.once("centres", lambda: anchor_centres(x, seed))
-        anchor, inputs = place_anchor(x, centres, points, seed), x
+        anchor, inputs = place_anchor(x, centres, points[:1], seed), x  # of the first pool: the same for any number
         if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
             inputs = anchor.append(x, anchor.distance_to_others(x))
             points = anchor.append(points, anchor.distances(points.flatten(0, 1)).view(points.shape[:2]))

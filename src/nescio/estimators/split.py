@@ -191,7 +191,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
             )
             inputs = rows if outside is None else outside.inputs
             precision_network = make_network(self, self.precision_network, inputs.shape[1], y.shape[1], 2)
-            learner = make_learner(self, precision_network, len(x), inputs.shape[1], y.shape[1])
+            learner = make_learner(self, precision_network, len(x), x.shape[1], inputs.shape[1], y.shape[1])
             prior, weight, offset = stacked_prior(variance, [(shape, kl_weight)] * members, head)
             divisions = [
                 hold_out(np.arange(len(x)), groups, float(self.validation_fraction), child_seed(seed, "stop", member))

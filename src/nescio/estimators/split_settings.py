@@ -79,15 +79,17 @@ def make_network(model: Any, factory: Any, n_inputs: int, n_outputs: int, maps: 
     return MLP(n_inputs, n_outputs, model.hidden, model.activation, maps, gain=gain)
 
 
-def make_learner(model: Any, network: Network, n_rows: int, n_inputs: int, n_outputs: int) -> Network:
-    """The precision network as it is trained on ``n_rows``; what is learned becomes ``network``'s by ``as_one``.
+def make_learner(model: Any, network: Network, n_rows: int, n_columns: int, n_inputs: int, n_outputs: int) -> Network:
+    """The precision network as it is trained on a table ``(n_rows, n_columns)``.
+
+    What is learned becomes ``network``'s by ``as_one``.
 
     The variance and the shape are two maps, and how heavy the tails are is the simpler thing to say: the shape has half
     the width, which saves a third of a step. With few inputs or on a small table it has the whole: a step costs little
     there, and luck would have the more to say.
     """
     given = model.precision_network is not None or model.head != "variance_shape"
-    if given or n_inputs <= FEW_INPUTS or is_small(n_rows, n_inputs):
+    if given or n_columns <= FEW_INPUTS or is_small(n_rows, n_columns):
         return network
     half = [max(1, width // 2) for width in model.hidden]
     widths = {"variance": model.hidden, "shape": half}

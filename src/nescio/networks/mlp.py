@@ -64,7 +64,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class MLP:
-    """M x maps perceptrons on the same inputs, merged in one ``baddbmm`` per layer.
+    """M x maps perceptrons on the same inputs, merged in one batched product per layer.
 
     Paper: sec:appendix-regression-experiments (one hidden layer of 50 units for each of the maps).
 
@@ -129,7 +129,8 @@ class MLP:
                 hidden = self._layer(bias, hidden, weight)
             elif weight.shape[-1] == 1 and x.device.type == "cpu" and torch.is_grad_enabled():
                 hidden = _column(hidden, weight) + bias
-            elif torch.compiler.is_compiling():
+            elif torch.compiler.is_compiling() and x.device.type == "cpu":
+                # As products with rows: with two or three columns a batched product takes five times as long.
                 hidden = torch.bmm(weight.transpose(1, 2).contiguous(), hidden.transpose(1, 2)).transpose(1, 2) + bias
             else:
                 hidden = torch.baddbmm(bias, hidden, weight)
@@ -138,7 +139,9 @@ class MLP:
     def _layer(self, bias: Tensor, hidden: Tensor, weight: Tensor) -> Tensor:
         if self._activation is not torch.tanh or hidden.device.type != "cpu":
             return self._activation(torch.baddbmm(bias, hidden, weight))
-        if torch.compiler.is_compiling():
+        if (
+            torch.compiler.is_compiling()
+        ):  # the bias is added where the sigmoid is computed; baddbmm would copy it first
             return 2.0 * torch.sigmoid(2.0 * (torch.bmm(hidden, weight) + bias)) - 1.0
         value: Tensor = _TanhLayer.apply(bias, hidden, weight)  # type: ignore[no-untyped-call]
         return value
