@@ -67,7 +67,9 @@ def test_stacks_keep_the_rules(request_):
             assert len(trials) == 1
         else:
             assert stack.methods == (first.method,)
-            assert len(trials) == len(stack.tasks) <= (2 if first.dataset == "protein" else 10)
+            whole, most = TABLES[first.dataset].trials[first.kind], 2 if first.dataset == "protein" else 10
+            assert len(trials) == len(stack.tasks) <= most + (whole % most == 1)
+            assert len(trials) > 1 or whole == 1
 
 
 @settings(max_examples=30, deadline=None)
@@ -79,11 +81,11 @@ def test_a_stack_does_not_depend_on_the_other_data_sets_of_the_plan(request_, ra
     assert alone == [stack for stack in whole if stack.tasks[0].dataset == dataset]
 
 
-def test_large_tables_come_first_and_no_piece_is_longer_than_ten():
+def test_large_tables_come_first_and_a_piece_is_ten_long_or_two_with_none_left_alone():
     table = {"yacht": Table(308, {"standard": 23}), "protein": Table(45_730, {"standard": 5})}
     plan = make_plan(Request("sound", ("yacht", "protein"), ("gp",), ("standard",)), table)
     assert [(stack.tasks[0].dataset, len(stack.tasks)) for stack in plan] == [
-        ("protein", 2), ("protein", 2), ("protein", 1), ("yacht", 10), ("yacht", 10), ("yacht", 3),
+        ("protein", 2), ("protein", 3), ("yacht", 10), ("yacht", 10), ("yacht", 3),
     ]  # fmt: skip
 
 

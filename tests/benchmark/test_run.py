@@ -281,6 +281,18 @@ def _free_port():
         return free.getsockname()[1]
 
 
+def grown(size, kept=[]):  # noqa: B006 (what a worker keeps from call to call)
+    kept.append(b"x" * size)
+    time.sleep(1.1)  # memory is looked at once a second
+    return os.getpid()
+
+
+def test_a_worker_that_keeps_what_it_has_compiled_is_not_taken_for_a_leak():
+    with open_engine("local", 2) as pool:
+        workers = [worker for _, worker in pool(grown, [1, 1, *[400_000_000] * 2, 1, 1])]
+    assert len(set(workers)) == 2
+
+
 def test_engines_are_checked_before_anything_is_started():
     for engine, options, words in (
         ("slurm", {}, "engine must be one of"),

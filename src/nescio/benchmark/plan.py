@@ -6,6 +6,7 @@ What is already in a store does not enter here, so that a resumed run trains the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from nescio._random import child_seed
@@ -16,7 +17,9 @@ from nescio.benchmark.names import DATASETS, FAMILY, FULL_DATASETS, KINDS, METHO
 __all__ = ["TRIALS", "Request", "Stack", "Table", "Task", "check_request", "make_plan", "task_seed"]
 
 FIRST_PAPER_SEED = 2
-LARGEST_STACK = 10  # trials; more would not be faster, and would be lost together
+LARGEST_STACK = (
+    10  # trials, and one more where it would be left alone; more would not be faster, and would be lost together
+)
 LARGE_TABLE = 20_000  # rows, above which the tables of many trials crowd the memory of a worker
 LARGEST_STACK_OF_LARGE = 2
 TRIALS = {
@@ -115,7 +118,7 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
     """All stacks of a request, those of large tables first, so that no worker is left with one at the end.
 
     Methods of one family share a stack per trial. Any other method has the trials of one data set and kind of split in
-    stacks of at most ten, fewer where the table is large. Protocol paper runs all trials of all methods together. Where
+    stacks of about ten, fewer where the table is large. Protocol paper runs all trials of all methods together. Where
     steps are compiled, one stack of each kind comes first.
     """
     stacks: list[Stack] = []
@@ -136,9 +139,15 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
             size = LARGEST_STACK_OF_LARGE if table.rows > LARGE_TABLE else LARGEST_STACK
             for method in request.methods:
                 if method not in FAMILY:
-                    stacks += [Stack(of(method, trials[start : start + size])) for start in trials[::size]]
+                    stacks += [Stack(of(method, numbers)) for numbers in _dealt(trials, size)]
     stacks = [stack._replace(compiled=request.compiled) for stack in stacks if stack.tasks]
     return _apart(stacks) if request.compiled else stacks
+
+
+def _dealt(trials: range, size: int) -> list[range]:
+    """The trials, ``size`` at a time; a last one is not left alone, since steps of one model are compiled anew."""
+    starts = [start for start in trials[::size] if start == 0 or len(trials) - start > 1]
+    return [trials[start:end] for start, end in pairwise([*starts, len(trials)])]
 
 
 def _apart(stacks: Sequence[Stack]) -> list[Stack]:
