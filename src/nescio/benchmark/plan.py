@@ -6,7 +6,7 @@ What is already in a store does not enter here, so that a resumed run trains the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from nescio._random import child_seed
@@ -17,9 +17,7 @@ from nescio.benchmark.names import DATASETS, FAMILY, FULL_DATASETS, KINDS, METHO
 __all__ = ["TRIALS", "Request", "Stack", "Table", "Task", "check_request", "make_plan", "task_seed"]
 
 FIRST_PAPER_SEED = 2
-LARGEST_STACK = (
-    10  # trials, and one more where it would be left alone; more would not be faster, and would be lost together
-)
+LARGEST_STACK = 10  # trials, or one more than be left alone; more would not be faster, and would be lost together
 LARGE_TABLE = 20_000  # rows, above which the tables of many trials crowd the memory of a worker
 LARGEST_STACK_OF_LARGE = 2
 TRIALS = {
@@ -152,11 +150,12 @@ def _dealt(trials: range, size: int) -> list[range]:
 
 def _apart(stacks: Sequence[Stack]) -> list[Stack]:
     """Of each data set one stack of each kind before all others: two workers seldom compile the same steps at once."""
-    kinds = [(stack.tasks[0].dataset, stack.methods) for stack in stacks]
-    firsts = {kinds.index(kind) for kind in kinds}
-    datasets = list(dict.fromkeys(dataset for dataset, _ in kinds))
-    order = sorted(range(len(stacks)), key=lambda place: (datasets.index(kinds[place][0]), place not in firsts))
-    return [stacks[place] for place in order]
+    ordered: list[Stack] = []
+    for _, group in groupby(stacks, key=lambda stack: stack.tasks[0].dataset):
+        own = list(group)
+        first = {stack.methods: stack for stack in reversed(own)}
+        ordered += sorted(own, key=lambda stack, first=first: stack is not first[stack.methods])  # type: ignore[misc]
+    return ordered
 
 
 def task_seed(task: Task) -> int:

@@ -59,9 +59,8 @@ class Gamma(torch.distributions.Gamma):
 
         Paper: sec:appendix:vv_elbo_closed_form.  Shapes: ``*``.
         """
-        if (
-            torch.compiler.is_compiling()
-        ):  # as accurate as stirling_remainder; its gradient vectorises, trigamma does not
+        if torch.compiler.is_compiling():
+            # As accurate as stirling_remainder; the gradient of this vectorises, the trigamma function does not.
             _, slope = stirling_remainder(self.concentration)
             return slope - 0.5 / self.concentration + (self.concentration / self.rate).log()
         return torch.digamma(self.concentration) - self.rate.log()

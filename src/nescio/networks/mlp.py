@@ -139,9 +139,8 @@ class MLP:
     def _layer(self, bias: Tensor, hidden: Tensor, weight: Tensor) -> Tensor:
         if self._activation is not torch.tanh or hidden.device.type != "cpu":
             return self._activation(torch.baddbmm(bias, hidden, weight))
-        if (
-            torch.compiler.is_compiling()
-        ):  # the bias is added where the sigmoid is computed; baddbmm would copy it first
+        if torch.compiler.is_compiling():
+            # The bias is added where the sigmoid is computed; baddbmm would copy it first.
             return 2.0 * torch.sigmoid(2.0 * (torch.bmm(hidden, weight) + bias)) - 1.0
         value: Tensor = _TanhLayer.apply(bias, hidden, weight)  # type: ignore[no-untyped-call]
         return value
