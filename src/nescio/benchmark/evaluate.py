@@ -30,15 +30,19 @@ LEVELS = (50, 90, 95)
 Found = Iterator[tuple[str, str, float]]
 
 
-def evaluate(model: DistributionRegressor, data: UCIData, split: Split, seed: int) -> list[tuple[str, str, float]]:
+def evaluate(
+    model: DistributionRegressor, data: UCIData, split: Split, seed: int, known: dict[str, float] | None = None
+) -> list[tuple[str, str, float]]:
     """Rows of region, metric and value.
 
     ``elbo`` is taken to the inside prior. Off the data: AUROC and FPR95 of the mean std over outputs, AUROC of the
     support, and the mean std; against the ordinary test rows. Where a region has more than 2,000 rows, that many are
-    drawn, the same for all methods of one seed.
+    drawn, the same for all methods of one seed. The support is that of the inputs, whatever the method: ``known``
+    holds its AUROCs on this split by the name of the points, and is filled where it is empty.
     """
     regions = judged_rows(split, len(data.X), seed)
-    return [*_scores(model, data, regions, seed), *_detection(model, data, split, regions, seed)]
+    by_support = {} if known is None else known
+    return [*_scores(model, data, regions, seed), *_detection(model, data, split, regions, seed, by_support)]
 
 
 def judged_rows(split: Split, rows: int, seed: int) -> dict[str, np.ndarray]:
@@ -98,18 +102,26 @@ def _points(
 
 
 def _detection(
-    model: DistributionRegressor, data: UCIData, split: Split, regions: dict[str, np.ndarray], seed: int
+    model: DistributionRegressor,
+    data: UCIData,
+    split: Split,
+    regions: dict[str, np.ndarray],
+    seed: int,
+    by_support: dict[str, float],
 ) -> Found:
     ordinary = regions.get("inside", regions["all"])
     scale = lambda X: (X - model.x_shift_) / model.x_scale_
     made = outside_points(scale(data.X[ordinary]), scale(data.X[split.train]), child_seed(seed, "outside"))
     points = {name: x * model.x_scale_ + model.x_shift_ for name, x in made.items()}
     points |= {name: data.X[rows] for name, rows in regions.items() if name in ("hole", "tail")}
-    inside_std, inside_support = _std(model, data.X[ordinary]), model.support(data.X[ordinary])
+    if not by_support:
+        usual = -model.support(data.X[ordinary])
+        by_support |= {name: metrics.auroc(usual, -model.support(X)) for name, X in points.items()}
+    inside_std = _std(model, data.X[ordinary])
     for name, X in points.items():
         std = _std(model, X)
         yield "all", f"auroc_{name}", metrics.auroc(inside_std, std)
-        yield "all", f"auroc_support_{name}", metrics.auroc(-inside_support, -model.support(X))
+        yield "all", f"auroc_support_{name}", by_support[name]
         yield "all", f"fpr95_{name}", metrics.fpr95(inside_std, std)
         yield "all", f"std_{name}", float(std.mean())
     if isinstance(model, PrecisionRegressor):

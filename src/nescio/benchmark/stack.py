@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
@@ -21,6 +22,7 @@ from nescio.benchmark.plan import TRIALS, Request, Stack, Table, Task, task_seed
 from nescio.benchmark.store import Failure, Measurement
 from nescio.datasets.benchmark_splits import Split, make_splits
 from nescio.datasets.uci import UCIData, load_uci
+from nescio.estimators.problem import SUPPORT
 from nescio.estimators.together import fit_family, fit_stack
 
 __all__ = ["Outcome", "describe", "error_words", "run_stack", "stack_parts"]
@@ -92,6 +94,19 @@ def error_words(error: Exception) -> str:
 _load = lru_cache(maxsize=1)(load_uci)
 
 
+class _Known(NamedTuple):
+    """What a worker knows of a split whatever the method: the support of its inputs, and how well that detects."""
+
+    memo: dict[Any, Any]
+    aurocs: dict[str, float]
+
+
+@lru_cache(maxsize=32)  # the trials of one data set
+def _known(dataset: str, kind: str, trial: int) -> _Known:
+    """Empty at first; what is found goes into it."""
+    return _Known({}, {})
+
+
 def _together(stack: Stack) -> list[Measurement]:
     tasks = stack.tasks
     data = _load(tasks[0].dataset)
@@ -104,23 +119,29 @@ def _together(stack: Stack) -> list[Measurement]:
         max(TRIALS["sound"][kind], *(task.trial + 1 for task in tasks)) if kind == "standard" else TRIALS["sound"][kind]
     )
     splits = {split.trial: split for split in make_splits(data.X, kind, protocol="sound", trials=trials)}
+    known = [_known(task.dataset, kind, task.trial) for task in tasks]
+    there = [each.memo[SUPPORT][1] if SUPPORT in each.memo else 0.0 for each in known]
+    memos = [dict(each.memo) for each in known]
     began = time.perf_counter()
     models = [make_method(task.method, seed=task_seed(task), compiled=stack.compiled) for task in tasks]
     if all(task.method in FAMILY for task in tasks):
-        fitted = fit_family(models, *_rows(data, splits[tasks[0].trial]))
+        fitted = fit_family(models, *_rows(data, splits[tasks[0].trial]), memo=memos[0])
     else:
-        fitted = fit_stack(models, [_rows(data, splits[task.trial]) for task in tasks])
+        fitted = fit_stack(models, [_rows(data, splits[task.trial]) for task in tasks], memos)
     share = (time.perf_counter() - began) / len(tasks)
     measurements = []
-    for task, model in zip(tasks, fitted, strict=True):
+    for task, model, own, memo, saved in zip(tasks, fitted, known, memos, there, strict=True):
+        if SUPPORT in memo:
+            own.memo[SUPPORT] = memo[SUPPORT]
         began = time.perf_counter()
-        alone = getattr(model, "fit_seconds_", share)  # of a family: with the phases that it shares
-        values = [*evaluate(model, data, splits[task.trial], task_seed(task)), ("all", "seconds", alone)]
-        measurements.append(Measurement(task, values, share + time.perf_counter() - began))
+        alone = getattr(model, "fit_seconds_", share + saved)  # of a family: with the phases that it shares
+        values = evaluate(model, data, splits[task.trial], task_seed(task), own.aurocs)
+        seconds = share + time.perf_counter() - began
+        measurements.append(Measurement(task, [*values, ("all", "seconds", alone)], seconds))
     return measurements
 
 
-def _rows(data: UCIData, split: Split) -> tuple:
+def _rows(data: UCIData, split: Split) -> tuple[np.ndarray, np.ndarray]:
     targets = data.y if data.y.shape[1] > 1 else data.y[:, 0]
     return data.X[split.train], targets[split.train]
 

@@ -158,8 +158,11 @@ def fit_precision(
 
 
 def _to(pseudo: PseudoInputs, device: torch.device) -> PseudoInputs:
-    prior = Gamma(pseudo.prior.concentration.to(device), pseudo.prior.rate.to(device))
-    return replace(pseudo, points=pseudo.points.to(device), prior=prior)
+    """The pools on a device, in memory of their own: a step is compiled anew where what it reads is now a view."""
+    points, shape, rate = (
+        tensor.to(device, copy=True) for tensor in (pseudo.points, pseudo.prior.concentration, pseudo.prior.rate)
+    )
+    return replace(pseudo, points=points, prior=Gamma(shape, rate))
 
 
 def stacked_prior(

@@ -13,8 +13,9 @@ from torch import Tensor
 from nescio.calibration import Support, fit_support
 from nescio.distributions import StudentT
 
-__all__ = ["Core", "Fitted", "Original", "Problem"]
+__all__ = ["SUPPORT", "Core", "Fitted", "Original", "Problem"]
 
+SUPPORT = "support"  # its key in a memo: it depends on the inputs and the seed, not on the method
 LARGEST = 64  # ensemble that a smaller one is looked for in
 
 
@@ -69,7 +70,7 @@ class Problem:
 
     def support(self) -> Support:
         """The support of the inputs, found once."""
-        found: Support = self.once("support", lambda: fit_support(self.x, seed=self.seed))
+        found: Support = self.once(SUPPORT, lambda: fit_support(self.x, seed=self.seed))
         return found
 
     def without(self, rows: np.ndarray) -> Problem:

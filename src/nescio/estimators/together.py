@@ -17,27 +17,36 @@ from nescio.estimators.split import SplitTrainingRegressor
 __all__ = ["fit_family", "fit_stack"]
 
 
-def fit_stack(models: Sequence[DistributionRegressor], tables: Sequence[tuple[Any, Any]]) -> list[Any]:
+def fit_stack(
+    models: Sequence[DistributionRegressor],
+    tables: Sequence[tuple[Any, Any]],
+    memos: Sequence[dict[Any, Any]] | None = None,
+) -> list[Any]:
     """Fit clones of one method, each to its own table ``(X, y)``, as one training stack.
 
     The models may differ in ``random_state`` alone. What each learns does not depend on the others, up to rounding.
+    ``memos`` hold what is known of each table with this seed, and are added to.
     """
     if not models or len(models) != len(tables):
         raise InputError(f"models and tables must be as many, at least one; got {len(models)} and {len(tables)}.")
+    known = [None] * len(models) if memos is None else memos
     first = _settings(models[0])
     if any(type(model) is not type(models[0]) or _settings(model) != first for model in models):
         raise InputError("models of one stack must be of one class and differ in random_state alone.")
     fresh = [clone(model) for model in models]
-    prepared = [model._prepare(X, y, None) for model, (X, y) in zip(fresh, tables, strict=True)]
+    prepared = [model._prepare(X, y, None, memo=memo) for model, (X, y), memo in zip(fresh, tables, known, strict=True)]
     fitted = fresh[0]._fit_cores([each.problem for each in prepared])
     return [model._accept(each, result) for model, each, result in zip(fresh, prepared, fitted, strict=True)]
 
 
-def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[Any]:
+def fit_family(
+    models: Sequence[DistributionRegressor], X: Any, y: Any, memo: dict[Any, Any] | None = None
+) -> list[Any]:
     """Fit clones of several methods to one table; phases that they have in common are trained once.
 
-    All must have one ``random_state``: the phases would not be the same otherwise. ``fit_seconds_`` of each is its time
-    with all of its phases, also those that were there already.
+    All must have one ``random_state``: the phases would not be the same otherwise. ``memo`` holds what is known of the
+    table with this seed, and is added to. ``fit_seconds_`` of each is its time with all of its phases, also those that
+    were there already.
     """
     if not models:
         raise InputError("models must hold at least one method.")
@@ -47,7 +56,7 @@ def fit_family(models: Sequence[DistributionRegressor], X: Any, y: Any) -> list[
     fresh = [clone(model).set_params(random_state=seed) for model in models]
     split = [model for model in fresh if isinstance(model, SplitTrainingRegressor)]
     blocks = max((model._blocks() for model in split), default=0)
-    memo: dict[Any, Any] = {}
+    memo = {} if memo is None else memo
     prepared = []
     for model in fresh:
         began = time.perf_counter()

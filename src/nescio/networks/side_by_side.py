@@ -34,7 +34,10 @@ class SideBySide:
 
     def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
         """Map ``x (M, B, D)`` to ``(M, maps, B, P)``."""
-        return torch.cat([network(part(parameters, label), x) for label, network in self._networks.items()], dim=1)
+        maps = [network(part(parameters, label), x) for label, network in self._networks.items()]
+        # Joined without the last axis: of four axes, two of them short, the compiler would interleave the maps.
+        models, _, rows, outputs = maps[0].shape
+        return torch.cat([each.flatten(2) for each in maps], dim=1).view(models, self.maps, rows, outputs)
 
 
 def part(parameters: Parameters, label: str) -> Parameters:

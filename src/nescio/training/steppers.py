@@ -101,17 +101,24 @@ class EagerStepper:
         return True
 
 
+def _pace(rate: float, count: int, decay: float) -> tuple[float, float, float]:
+    """Of the step with this number: the rate over the first moment's bias, the root of the second's, what is kept.
+
+    Not computed in the compiled step, where the powers would be taken anew for every sixteen parameters.
+    """
+    return rate / (1.0 - BETAS[0] ** count), (1.0 - BETAS[1] ** count) ** 0.5, 1.0 - rate * decay
+
+
 def _step(
     losses: Losses,
     values: Parameters,
     first: Parameters,
     second: Parameters,
     draw: Draw,
-    rate: Tensor,
-    count: Tensor,
-    decay: Tensor,
+    pace: tuple[Tensor, Tensor, Tensor],
 ) -> tuple[Parameters, Parameters, Parameters, Tensor]:
-    """One step of AdamW: the new parameters, moments and losses ``(A,)``."""
+    """One step of AdamW: the new parameters, moments and losses ``(A,)``; ``pace`` is :func:`_pace` in tensors."""
+    rate, spread, kept = pace
 
     def total(values: Parameters, draw: Draw) -> tuple[Tensor, Tensor]:
         each = per_model(losses(values, draw), draw.weights)
@@ -122,9 +129,7 @@ def _step(
     for name, gradient in gradients.items():
         m = BETAS[0] * first[name] + (1.0 - BETAS[0]) * gradient
         v = BETAS[1] * second[name] + (1.0 - BETAS[1]) * gradient.square()
-        corrected = v.sqrt() / torch.sqrt(1.0 - BETAS[1] ** count) + EPSILON
-        move = rate / (1.0 - BETAS[0] ** count) * m / corrected
-        new_values[name] = values[name] * (1.0 - rate * decay) - move
+        new_values[name] = values[name] * kept - rate * m / (v.sqrt() / spread + EPSILON)
         new_first[name], new_second[name] = m, v
     return new_values, new_first, new_second, each
 
@@ -157,6 +162,11 @@ def _any_sizes() -> AbstractContextManager[None]:
     return scope
 
 
+def _owned(draw: Draw) -> Draw:
+    """A draw in memory of its own: how many steps were drawn with it is nothing to compile for."""
+    return Draw(*(None if part is None else part.clone() for part in draw))  # type: ignore[arg-type]
+
+
 class CompiledStepper:
     """Loss, gradient and AdamW in one ``torch.compile`` graph; compiling the loss alone gains far less.
 
@@ -172,7 +182,7 @@ class CompiledStepper:
         self._second = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self._count = 0
         self._losses = losses
-        self._decay = next(iter(self.parameters.values())).new_tensor(weight_decay)
+        self._decay = weight_decay
         self._step = None if shared else _compile(dynamic=False)
 
     def advance(self, draws: Sequence[Draw], learning_rates: Sequence[float]) -> Tensor:
@@ -188,10 +198,8 @@ class CompiledStepper:
                     self.parameters,
                     self._first,
                     self._second,
-                    draw,
-                    like.new_tensor(rate),
-                    like.new_tensor(float(self._count)),
-                    self._decay,
+                    _owned(draw),
+                    tuple(like.new_tensor(_pace(rate, self._count, self._decay)).unbind()),
                 )
         return values
 
@@ -238,7 +246,7 @@ class GraphStepper:
 
     def _load(self, draw: Draw, rate: float) -> Draw:
         if self._draw is None:
-            self._draw = Draw(*(None if part is None else part.clone() for part in draw))  # type: ignore[arg-type]
+            self._draw = _owned(draw)
         for static, fresh in zip(self._draw, draw, strict=True):
             if static is not None and fresh is not None:
                 static.copy_(fresh)
