@@ -43,6 +43,15 @@ def test_every_metric_of_a_gap_is_there_once_and_none_that_has_no_name(fitted):
     assert rows == evaluate(model, data, split, 7)
 
 
+def test_what_the_support_detects_is_found_once_for_all_methods_of_a_split(fitted, monkeypatch):
+    data, split, model, _ = fitted
+    known = {}
+    rows = evaluate(model, data, split, 7, known)
+    monkeypatch.setattr(type(model), "support", None)
+    assert rows == evaluate(model, data, split, 7, known)
+    assert known == {n.removeprefix("auroc_support_"): v for _, n, v in rows if n.startswith("auroc_support_")}
+
+
 @pytest.mark.parametrize("region", ["all", "inside", "hole"])
 def test_scores_are_means_over_the_rows_of_the_region_in_standardised_units(fitted, region):
     data, split, model, found = fitted

@@ -9,6 +9,7 @@ import torch
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio._validation import InputError
 from nescio.estimators import means, precision, split
+from nescio.estimators.problem import SUPPORT
 from nescio.estimators.together import fit_family, fit_stack
 
 
@@ -110,6 +111,17 @@ def test_a_stack_keeps_tables_apart():
     models = [VariationalVarianceRegressor(max_steps=20, random_state=seed) for seed in (5, 6)]
     for alone, shared, (X, y) in zip(models, fit_stack(models, tables), tables, strict=True):
         np.testing.assert_allclose(shared.predict(X), alone.fit(X, y).predict(X), rtol=1e-4)
+
+
+def test_a_support_that_is_known_is_not_found_again(monkeypatch):
+    tables, memos = [table(2), table(3, rows=60)], [{}, {}]
+    models = [VariationalVarianceRegressor(max_steps=5, random_state=seed) for seed in (5, 6)]
+    first = fit_stack(models, tables, memos)
+    monkeypatch.setattr("nescio.estimators.problem.fit_support", None)
+    supports = [{SUPPORT: memo[SUPPORT]} for memo in memos]
+    again = [*fit_stack(models, tables, supports), *fit_family(models[:1], *tables[0], memo=dict(supports[0]))]
+    for model, other in zip(again, [*first, first[0]], strict=True):
+        assert model.support_ is other.support_
 
 
 def test_what_cannot_be_fitted_together_is_refused():
