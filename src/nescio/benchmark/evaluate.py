@@ -41,8 +41,14 @@ def evaluate(
     holds its AUROCs on this split by the name of the points, and is filled where it is empty.
     """
     regions = judged_rows(split, len(data.X), seed)
+    rows = np.unique(np.concatenate(list(regions.values())))
+    dist = _standardised(model, data.X[rows])
+    std = dict(zip(rows.tolist(), _mean_std(dist), strict=True))
     by_support = {} if known is None else known
-    return [*_scores(model, data, regions, seed), *_detection(model, data, split, regions, seed, by_support)]
+    return [
+        *_scores(model, data, regions, rows, dist, seed),
+        *_detection(model, data, split, regions, std, seed, by_support),
+    ]
 
 
 def judged_rows(split: Split, rows: int, seed: int) -> dict[str, np.ndarray]:
@@ -58,9 +64,14 @@ def _standardised(model: DistributionRegressor, X: np.ndarray) -> StudentTMixtur
     return StudentTMixture(StudentT(parts.df, (parts.loc - shift) / scale, parts.scale / scale))
 
 
-def _scores(model: DistributionRegressor, data: UCIData, regions: dict[str, np.ndarray], seed: int) -> Found:
-    rows = np.unique(np.concatenate(list(regions.values())))
-    dist = _standardised(model, data.X[rows])
+def _scores(
+    model: DistributionRegressor,
+    data: UCIData,
+    regions: dict[str, np.ndarray],
+    rows: np.ndarray,
+    dist: StudentTMixture,
+    seed: int,
+) -> Found:
     targets = torch.as_tensor((data.y[rows] - model.y_shift_) / model.y_scale_)
     points = dict(_points(model, data.X[rows], dist, targets))
     parts, probabilities = dist.components, metrics.pit(dist, targets)
@@ -106,6 +117,7 @@ def _detection(
     data: UCIData,
     split: Split,
     regions: dict[str, np.ndarray],
+    std: dict[int, float],
     seed: int,
     by_support: dict[str, float],
 ) -> Found:
@@ -117,13 +129,14 @@ def _detection(
     if not by_support:
         usual = -model.support(data.X[ordinary])
         by_support |= {name: metrics.auroc(usual, -model.support(X)) for name, X in points.items()}
-    inside_std = _std(model, data.X[ordinary])
+    of_rows = lambda members: np.array([std[row] for row in members.tolist()])
+    inside_std = of_rows(ordinary)
     for name, X in points.items():
-        std = _std(model, X)
-        yield "all", f"auroc_{name}", metrics.auroc(inside_std, std)
+        there = of_rows(regions[name]) if name in regions else _mean_std(_standardised(model, X))
+        yield "all", f"auroc_{name}", metrics.auroc(inside_std, there)
         yield "all", f"auroc_support_{name}", by_support[name]
-        yield "all", f"fpr95_{name}", metrics.fpr95(inside_std, std)
-        yield "all", f"std_{name}", float(std.mean())
+        yield "all", f"fpr95_{name}", metrics.fpr95(inside_std, there)
+        yield "all", f"std_{name}", float(there.mean())
     if isinstance(model, PrecisionRegressor):
         _, q = model.posterior(points["box"])
         priors: dict[str, Any] = {"inside": model.inside_prior_, "outside": model.outside_prior_}
@@ -132,7 +145,7 @@ def _detection(
                 yield "all", f"kl_ood_{name}", float(gamma_kl(q, prior).mean())
 
 
-def _std(model: DistributionRegressor, X: np.ndarray) -> np.ndarray:
-    """One std per row: the mean over outputs, in standardised units."""
-    std: np.ndarray = _standardised(model, X).variance.sqrt().mean(-1).numpy()
+def _mean_std(dist: StudentTMixture) -> np.ndarray:
+    """One std per row, ``(N,)``: the mean over outputs, in standardised units."""
+    std: np.ndarray = dist.variance.sqrt().mean(-1).numpy()
     return std
