@@ -35,9 +35,11 @@ class SideBySide:
     def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
         """Map ``x (M, B, D)`` to ``(M, maps, B, P)``."""
         maps = [network(part(parameters, label), x) for label, network in self._networks.items()]
-        # Joined without the last axis: of four axes, two of them short, the compiler would interleave the maps.
-        models, _, rows, outputs = maps[0].shape
-        return torch.cat([each.flatten(2) for each in maps], dim=1).view(models, self.maps, rows, outputs)
+        if not torch.compiler.is_compiling():
+            return torch.cat(maps, dim=1)
+        # Rows last, as compiled products leave them: where outputs are last, a loop over them is not vectorised.
+        joined = torch.cat([each.transpose(2, 3).flatten(2) for each in maps], dim=1)
+        return joined.view(len(x), self.maps, -1, x.shape[1]).transpose(2, 3)
 
 
 def part(parameters: Parameters, label: str) -> Parameters:

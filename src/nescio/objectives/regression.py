@@ -115,6 +115,8 @@ def join_priors(inside: Gamma, outside: Gamma, rows: torch.Size, pseudo: torch.S
     """The inside prior at ``rows (..., B, P)`` and below it the outside prior at ``pseudo (..., K, P)``."""
 
     def joined(one: Tensor, other: Tensor) -> Tensor:
+        if torch.compiler.is_compiling():  # rows last in memory, as compiled networks leave them
+            return torch.cat([one.expand(rows).mT, other.expand(pseudo).mT], dim=-1).mT
         return torch.cat([one.expand(rows), other.expand(pseudo)], dim=-2)
 
     return Gamma(joined(inside.concentration, outside.concentration), joined(inside.rate, outside.rate))
