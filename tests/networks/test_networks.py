@@ -23,6 +23,7 @@ from nescio.networks import (
     make_head,
     mlp,
 )
+from nescio.networks.side_by_side import SideBySide
 
 
 def plain_forward(parameters, x, model, which, layers, activation):
@@ -251,7 +252,7 @@ def test_layers_by_hand_have_the_gradients_of_plain_operations(rows, hidden, mon
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(("outputs", "maps"), [(1, 2), (2, 1), (3, 2)])
+@pytest.mark.parametrize(("outputs", "maps"), [(1, 2), (2, 1), (3, 2), (6, 2)])
 def test_compiled_layers_are_those_of_a_plain_loop_with_their_gradients(outputs, maps):
     torch.compiler.reset()
     network = MLP(4, outputs, (6, 5), "tanh", maps=maps)
@@ -276,3 +277,13 @@ def test_compiled_layers_are_those_of_a_plain_loop_with_their_gradients(outputs,
         strict=True,
     ):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_networks_side_by_side_say_the_same_when_compiled(outputs):
+    torch.compiler.reset()
+    both = SideBySide({name: MLP(4, outputs, own) for name, own in {"variance": (6,), "shape": (3,)}.items()})
+    parameters = {name: value.double() for name, value in both.initialise(generators(3, "weights", 2)).items()}
+    x = torch.randn(2, 7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = torch.compile(lambda values: both(values, x), backend="aot_eager", fullgraph=True)(parameters)
+    torch.testing.assert_close(found, both(parameters, x), rtol=1e-12, atol=1e-12)

@@ -12,7 +12,14 @@ from torch.testing import assert_close
 
 from nescio._validation import InputError
 from nescio.distributions import Gamma, StudentT
-from nescio.objectives import PointLosses, dissipative_loss, elbo, variational_loss
+from nescio.objectives import (
+    PointLosses,
+    dissipative_loss,
+    elbo,
+    join_priors,
+    joint_dissipative_loss,
+    variational_loss,
+)
 
 
 def random_gamma(*shape: int, seed: int) -> Gamma:
@@ -165,3 +172,18 @@ def test_losses_trace_whole_under_compile(case):
     expected, right = torch.func.grad_and_value(loss, argnums=(0, 1))(q.concentration, q.rate)
     assert_close(value, right, rtol=1e-10, atol=0.0)
     assert_close(gradients, expected, rtol=1e-7, atol=1e-8)
+
+
+def test_the_joint_loss_under_compile_is_the_one_of_two_passes(case):
+    torch.compiler.reset()
+    y, loc, q, inside, pseudo, outside = case
+    both = Gamma(torch.cat([q.concentration, pseudo.concentration], dim=-2), torch.cat([q.rate, pseudo.rate], dim=-2))
+
+    def joint(alpha: Tensor, beta: Tensor) -> PointLosses:
+        prior = join_priors(inside, outside, y.shape, pseudo.concentration.shape)
+        return joint_dissipative_loss(y, loc, Gamma(alpha, beta), prior, kl_weight=0.5, pseudo_weight=0.3)
+
+    found = torch.compile(joint, fullgraph=True, backend="aot_eager")(both.concentration, both.rate)
+    expected = dissipative_loss(y, loc, q, inside, pseudo, outside, kl_weight=0.5, pseudo_weight=0.3)
+    assert_close(found.inside, expected.inside, rtol=1e-10, atol=1e-12)
+    assert_close(found.outside, expected.outside, rtol=1e-10, atol=1e-12)

@@ -50,27 +50,7 @@ class _Column(torch.autograd.Function):
         return gradient * weight.transpose(1, 2), torch.bmm(gradient.transpose(1, 2), hidden).transpose(1, 2)
 
 
-class _Columns(torch.autograd.Function):
-    """``hidden @ weight`` where the weight has few columns, for compiled steps.
-
-    Products with two or three columns take five times as long as those with as many rows. The result has rows last in
-    memory; the gradient of ``hidden`` has them first again, so that nothing need be turned round on the way back.
-    """
-
-    @staticmethod
-    def forward(hidden: Tensor, weight: Tensor) -> Tensor:
-        return torch.bmm(weight.mT.contiguous(), hidden.mT).mT
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        hidden, weight = ctx.saved_tensors
-        return torch.bmm(gradient, weight.mT), torch.bmm(gradient.mT, hidden).mT
-
-
+FEW_OUTPUTS = 4  # up to here a compiled last layer gains by taking its columns one by one
 MANY = 200_000  # hidden values of a layer from which the by-hand column product gains more than its call costs
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -151,7 +131,7 @@ class MLP:
             elif weight.shape[-1] == 1 and x.device.type == "cpu" and torch.is_grad_enabled():
                 hidden = _column(hidden, weight) + bias
             elif torch.compiler.is_compiling() and x.device.type == "cpu":
-                hidden = _columns(hidden, weight) + bias
+                hidden = _columns(hidden, weight, self._widths[-1]) + bias
             else:
                 hidden = torch.baddbmm(bias, hidden, weight)
         return hidden.view(models, self._maps, rows, -1)
@@ -166,10 +146,15 @@ class MLP:
         return value
 
 
-def _columns(hidden: Tensor, weight: Tensor) -> Tensor:
-    """``hidden @ weight`` for a weight of few columns, in a compiled step."""
-    product: Tensor = _Columns.apply(hidden, weight)  # type: ignore[no-untyped-call]
-    return product
+def _columns(hidden: Tensor, weight: Tensor, outputs: int) -> Tensor:
+    """``hidden @ weight`` for a weight of few columns in a compiled step; rows are last in memory.
+
+    Two or three columns are taken one by one, more of them as rows: a batched product with them takes five times as
+    long. Where outputs are last, the compiler makes loops over two or three numbers of all that follows.
+    """
+    if outputs > FEW_OUTPUTS:
+        return torch.bmm(weight.mT.contiguous(), hidden.mT).mT
+    return torch.cat([_column(hidden, weight[..., p : p + 1]).mT for p in range(outputs)], dim=1).mT
 
 
 def _column(hidden: Tensor, weight: Tensor) -> Tensor:
