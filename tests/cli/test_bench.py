@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from nescio.benchmark import methods, stack
 from nescio.benchmark import run as runs
 from nescio.benchmark.exports import read_values
 from nescio.benchmark.names import METRICS
+from nescio.benchmark.plan import Stack, Task
 from nescio.cli import app
 from nescio.datasets.uci import UCIData
+from nescio.estimators.problem import SUPPORT
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
 
 
@@ -41,6 +44,7 @@ def _small_world(tmp_path, monkeypatch):
             return VariationalVarianceRegressor(random_state=seed, max_steps=3, hidden=(4,), n_folds=2)
         return made(name, seed=seed).set_params(max_steps=3, hidden=(4,), mean_hidden=(4,), n_folds=2)
 
+    monkeypatch.setattr(stack, "_known", lru_cache(stack._known.__wrapped__))
     monkeypatch.setattr(stack, "load_uci", load)
     monkeypatch.setattr(stack, "_load", load)
     monkeypatch.setattr(stack, "make_method", quick)
@@ -159,3 +163,27 @@ def test_a_store_without_the_protocol_says_so():
     result = run("table", "--store", "records.db", "--protocol", "paper")
     assert result.exit_code == 2
     assert "has no records of protocol paper" in result.stderr
+
+
+def test_what_a_worker_knows_of_a_split_is_told_of_no_other_and_counted_as_time():
+    def measured(*tasks):
+        found = stack.run_stack(Stack(tuple(Task("sound", "boston", *task) for task in tasks))).measurements
+        return [{(region, name): value for region, name, value in each.values} for each in found]
+
+    of_support = lambda values: {key: value for key, value in values.items() if key[1].startswith("auroc_support")}
+    stacks = [[("gap", "gp", 0), ("gap", "gp", 1)], [("tail", "gp", 0), ("tail", "gp", 1)], [("gap", "d-vv", 0)]]
+    alone = []
+    for tasks in stacks:
+        stack._known.cache_clear()
+        alone.append(measured(*tasks))
+    stack._known.cache_clear()
+    for _ in range(2):
+        assert [list(map(of_support, each)) for each in alone] == [
+            list(map(of_support, measured(*tasks))) for tasks in stacks
+        ]
+    assert of_support(alone[0][0]) != of_support(alone[0][1])
+
+    known = stack._known("boston", "gap", 0)
+    known.memo[SUPPORT] = (known.memo[SUPPORT][0], 1_000.0)
+    for tasks in (stacks[0], stacks[2]):
+        assert measured(*tasks)[0]["all", "seconds"] > 1_000.0

@@ -282,8 +282,17 @@ def test_compiled_layers_are_those_of_a_plain_loop_with_their_gradients(outputs,
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_networks_side_by_side_say_the_same_when_compiled(outputs):
     torch.compiler.reset()
-    both = SideBySide({name: MLP(4, outputs, own) for name, own in {"variance": (6,), "shape": (3,)}.items()})
-    parameters = {name: value.double() for name, value in both.initialise(generators(3, "weights", 2)).items()}
+    both = SideBySide({"variance": MLP(4, outputs, (6,)), "shape": MLP(4, outputs, (3,), maps=3)})
+    drawn = both.initialise(generators(3, "weights", 2))
+    parameters = {name: value.double().requires_grad_() for name, value in drawn.items()}
     x = torch.randn(2, 7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found = torch.compile(lambda values: both(values, x), backend="aot_eager", fullgraph=True)(parameters)
-    torch.testing.assert_close(found, both(parameters, x), rtol=1e-12, atol=1e-12)
+    expected, leaves = both(parameters, x), list(parameters.values())
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    weight = torch.arange(found.numel(), dtype=torch.float64).view(found.shape)
+    for one, other in zip(
+        torch.autograd.grad((found * weight).sum(), leaves),
+        torch.autograd.grad((expected * weight).sum(), leaves),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

@@ -14,7 +14,8 @@ from nescio._random import generators
 from nescio._validation import InputError, NumericalError
 from nescio.distributions import Gamma
 from nescio.networks import MLP, VarianceShapeHead
-from nescio.objectives import PointLosses, dissipative_loss
+from nescio.networks.side_by_side import SideBySide
+from nescio.objectives import PointLosses, dissipative_loss, join_priors, joint_dissipative_loss
 from nescio.training import Draw, Sampler, Schedule, Table, train
 from nescio.training.loop import choose_stepper
 from nescio.training.steppers import CompiledStepper, EagerStepper, GraphStepper, per_model
@@ -33,23 +34,31 @@ def problem(
     compile=False,
     learning_rate=1e-2,
     final_fraction=0.02,
+    weight_decay=0.0,
+    outputs=1,
     lengths=(23, 40, 31, 60),
 ):
     """d-VV on a made-up table in float64; ``models`` names which of four models share the stack."""
     generator = torch.Generator().manual_seed(11)
     x = torch.randn(80, 3, generator=generator, dtype=torch.float64) * 2 + 1
-    y = x[:, :1].sin() + 0.4 * torch.randn(80, 1, generator=generator, dtype=torch.float64)
+    y = x[:, :outputs].sin() + 0.4 * torch.randn(80, outputs, generator=generator, dtype=torch.float64)
     pools = torch.randn(4, 50, 3, generator=generator, dtype=torch.float64) * 6
     shift = torch.randn(4, 3, generator=generator, dtype=torch.float64)
     rows = [torch.randperm(80, generator=generator)[:length] for length in lengths]
     chosen = torch.tensor(models)
     table = Table(x, y, shift[chosen], 1.0 + shift[chosen].abs(), None, None)
     pool = pools[chosen]
-    network, head = MLP(3, 1, (6,), maps=2), VarianceShapeHead()
+    network, head = MLP(3, outputs, (6,), maps=2), VarianceShapeHead()
+    if outputs > 1:
+        network = SideBySide({"variance": MLP(3, outputs, (6,)), "shape": MLP(3, outputs, (4,))})
 
     def losses(parameters, draw: Draw):
         inputs, targets = table.gather(draw)
         hats = pool[draw.models.unsqueeze(1), draw.pseudo]
+        if outputs > 1:
+            q = head(network(parameters, torch.cat([inputs, hats], dim=1)))
+            prior = join_priors(PRIOR, PRIOR, targets.shape, (*hats.shape[:2], outputs))
+            return joint_dissipative_loss(targets, torch.zeros_like(targets), q, prior, kl_weight=0.5)
         q, q_hat = head(network(parameters, inputs)), head(network(parameters, hats))
         return dissipative_loss(targets, torch.zeros_like(targets), q, PRIOR, q_hat, PRIOR, kl_weight=0.5)
 
@@ -62,7 +71,9 @@ def problem(
     streams = generators(3, "loop", models)
     start = {name: value.double() for name, value in network.initialise(streams).items()}
     sampler = Sampler([rows[m] for m in models], streams, batch_size, pool_size=50)
-    schedule = Schedule(steps, batch_size, learning_rate, final_fraction, check_every=10, patience=patience, keep=keep)
+    schedule = Schedule(
+        steps, batch_size, learning_rate, final_fraction, weight_decay, check_every=10, patience=patience, keep=keep
+    )
     return train(start, losses, sampler, schedule, criterion=criterion, compile=compile)
 
 
@@ -241,9 +252,12 @@ def test_the_way_to_step_follows_the_device_and_the_work_ahead(monkeypatch):
 def test_compiled_steps_equal_eager_ones_and_one_compilation_serves_stacks_of_any_size(monkeypatch):
     monkeypatch.setattr("nescio.training.steppers._SHARED", {})
     with torch._dynamo.config.patch(recompile_limit=1):  # a second compilation of a step would raise
-        for models, batch_size, patience in (([0, 1, 2], 16, None), ([1, 3], 20, None), ([0, 1, 2, 3], 16, 20)):
+        for models, batch_size, patience, outputs in (
+            *(([0, 1, 2], 16, None, 1), ([1, 3], 20, None, 1), ([0, 1, 2, 3], 16, 20, 1)),
+            *(([0, 1, 2], 16, None, 2), ([1, 3], 20, None, 3)),
+        ):
             # The last look comes after a single step, which is nothing to compile for either.
-            settings = {"steps": 121, "batch_size": batch_size, "patience": patience}
+            settings = {"steps": 121, "batch_size": batch_size, "patience": patience, "outputs": outputs}
             compiled, eager = (problem(models, **settings, compile=compile) for compile in (True, False))
             assert torch.equal(compiled.steps, eager.steps)
             for name, value in eager.parameters.items():
@@ -255,8 +269,8 @@ def test_compiled_steps_equal_eager_ones_and_one_compilation_serves_stacks_of_an
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 def test_steps_compiled_for_one_fit_equal_eager_ones(monkeypatch):
     monkeypatch.setattr("nescio.training.loop.COMPILE_FROM", 0)
-    compiled = problem([0, 2], steps=60, compile="auto")
-    for name, value in problem([0, 2], steps=60).parameters.items():
+    compiled = problem([0, 2], steps=60, weight_decay=0.1, compile="auto")
+    for name, value in problem([0, 2], steps=60, weight_decay=0.1).parameters.items():
         torch.testing.assert_close(value, compiled.parameters[name], rtol=1e-7, atol=1e-9)
 
 

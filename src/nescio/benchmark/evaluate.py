@@ -38,16 +38,17 @@ def evaluate(
     ``elbo`` is taken to the inside prior. Off the data: AUROC and FPR95 of the mean std over outputs, AUROC of the
     support, and the mean std; against the ordinary test rows. Where a region has more than 2,000 rows, that many are
     drawn, the same for all methods of one seed. The support is that of the inputs, whatever the method: ``known``
-    holds its AUROCs on this split by the name of the points, and is filled where it is empty.
+    holds its AUROCs on this split, with this seed, by the name of the points, and is filled where it is empty.
     """
     regions = judged_rows(split, len(data.X), seed)
     rows = np.unique(np.concatenate(list(regions.values())))
     dist = _standardised(model, data.X[rows])
-    std = dict(zip(rows.tolist(), _mean_std(dist), strict=True))
+    std = _mean_std(dist)
+    of_rows = {region: std[np.searchsorted(rows, members)] for region, members in regions.items()}
     by_support = {} if known is None else known
     return [
         *_scores(model, data, regions, rows, dist, seed),
-        *_detection(model, data, split, regions, std, seed, by_support),
+        *_detection(model, data, split, regions, of_rows, seed, by_support),
     ]
 
 
@@ -117,7 +118,7 @@ def _detection(
     data: UCIData,
     split: Split,
     regions: dict[str, np.ndarray],
-    std: dict[int, float],
+    of_rows: dict[str, np.ndarray],
     seed: int,
     by_support: dict[str, float],
 ) -> Found:
@@ -129,10 +130,9 @@ def _detection(
     if not by_support:
         usual = -model.support(data.X[ordinary])
         by_support |= {name: metrics.auroc(usual, -model.support(X)) for name, X in points.items()}
-    of_rows = lambda members: np.array([std[row] for row in members.tolist()])
-    inside_std = of_rows(ordinary)
+    inside_std = of_rows["inside" if "inside" in regions else "all"]
     for name, X in points.items():
-        there = of_rows(regions[name]) if name in regions else _mean_std(_standardised(model, X))
+        there = of_rows[name] if name in of_rows else _mean_std(_standardised(model, X))
         yield "all", f"auroc_{name}", metrics.auroc(inside_std, there)
         yield "all", f"auroc_support_{name}", by_support[name]
         yield "all", f"fpr95_{name}", metrics.fpr95(inside_std, there)

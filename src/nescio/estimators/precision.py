@@ -158,7 +158,7 @@ def fit_precision(
 
 
 def _to(pseudo: PseudoInputs, device: torch.device) -> PseudoInputs:
-    """The pools on a device, in memory of their own: a step is compiled anew where what it reads is now a view."""
+    """The pools on a device, in memory of their own: a view in one fit and none in the next is compiled for twice."""
     points, shape, rate = (
         tensor.to(device, copy=True) for tensor in (pseudo.points, pseudo.prior.concentration, pseudo.prior.rate)
     )

@@ -29,7 +29,7 @@ def fit_stack(
     """
     if not models or len(models) != len(tables):
         raise InputError(f"models and tables must be as many, at least one; got {len(models)} and {len(tables)}.")
-    known = [None] * len(models) if memos is None else memos
+    known: Sequence[dict[Any, Any]] = memos or [{} for _ in models]
     first = _settings(models[0])
     if any(type(model) is not type(models[0]) or _settings(model) != first for model in models):
         raise InputError("models of one stack must be of one class and differ in random_state alone.")

@@ -50,7 +50,6 @@ class _Column(torch.autograd.Function):
         return gradient * weight.transpose(1, 2), torch.bmm(gradient.transpose(1, 2), hidden).transpose(1, 2)
 
 
-FEW_OUTPUTS = 4  # up to here a compiled last layer gains by taking its columns one by one
 MANY = 200_000  # hidden values of a layer from which the by-hand column product gains more than its call costs
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -131,7 +130,8 @@ class MLP:
             elif weight.shape[-1] == 1 and x.device.type == "cpu" and torch.is_grad_enabled():
                 hidden = _column(hidden, weight) + bias
             elif torch.compiler.is_compiling() and x.device.type == "cpu":
-                hidden = _columns(hidden, weight, self._widths[-1]) + bias
+                # As products with rows: with two or three columns a batched product takes five times as long.
+                hidden = torch.bmm(weight.transpose(1, 2).contiguous(), hidden.transpose(1, 2)).transpose(1, 2) + bias
             else:
                 hidden = torch.baddbmm(bias, hidden, weight)
         return hidden.view(models, self._maps, rows, -1)
@@ -144,17 +144,6 @@ class MLP:
             return 2.0 * torch.sigmoid(2.0 * (torch.bmm(hidden, weight) + bias)) - 1.0
         value: Tensor = _TanhLayer.apply(bias, hidden, weight)  # type: ignore[no-untyped-call]
         return value
-
-
-def _columns(hidden: Tensor, weight: Tensor, outputs: int) -> Tensor:
-    """``hidden @ weight`` for a weight of few columns in a compiled step; rows are last in memory.
-
-    Two or three columns are taken one by one, more of them as rows: a batched product with them takes five times as
-    long. Where outputs are last, the compiler makes loops over two or three numbers of all that follows.
-    """
-    if outputs > FEW_OUTPUTS:
-        return torch.bmm(weight.mT.contiguous(), hidden.mT).mT
-    return torch.cat([_column(hidden, weight[..., p : p + 1]).mT for p in range(outputs)], dim=1).mT
 
 
 def _column(hidden: Tensor, weight: Tensor) -> Tensor:

@@ -37,7 +37,8 @@ class SideBySide:
         maps = [network(part(parameters, label), x) for label, network in self._networks.items()]
         if not torch.compiler.is_compiling():
             return torch.cat(maps, dim=1)
-        # Rows last, as compiled products leave them: where outputs are last, a loop over them is not vectorised.
+        # Rows last, as compiled products leave them: a loop over the outputs would not be vectorised. And joined on
+        # three axes: of four, two of them short, the compiler would put the maps last.
         joined = torch.cat([each.transpose(2, 3).flatten(2) for each in maps], dim=1)
         return joined.view(len(x), self.maps, -1, x.shape[1]).transpose(2, 3)
 

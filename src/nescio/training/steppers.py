@@ -102,7 +102,9 @@ class EagerStepper:
 
 
 def _pace(rate: float, count: int, decay: float) -> tuple[float, float, float]:
-    """Of the step with this number: the rate over the first moment's bias, the root of the second's, what is kept.
+    """Of the step with this number: the length of a move, the root of the second moment's bias, and what is kept.
+
+    The length is the rate over the first moment's bias; ``1 - rate * decay`` of a parameter is kept.
 
     Not computed in the compiled step, where the powers would be taken anew for every sixteen parameters.
     """
@@ -118,7 +120,7 @@ def _step(
     pace: tuple[Tensor, Tensor, Tensor],
 ) -> tuple[Parameters, Parameters, Parameters, Tensor]:
     """One step of AdamW: the new parameters, moments and losses ``(A,)``; ``pace`` is :func:`_pace` in tensors."""
-    rate, spread, kept = pace
+    length, bias, kept = pace
 
     def total(values: Parameters, draw: Draw) -> tuple[Tensor, Tensor]:
         each = per_model(losses(values, draw), draw.weights)
@@ -129,7 +131,7 @@ def _step(
     for name, gradient in gradients.items():
         m = BETAS[0] * first[name] + (1.0 - BETAS[0]) * gradient
         v = BETAS[1] * second[name] + (1.0 - BETAS[1]) * gradient.square()
-        new_values[name] = values[name] * kept - rate * m / (v.sqrt() / spread + EPSILON)
+        new_values[name] = values[name] * kept - length * m / (v.sqrt() / bias + EPSILON)
         new_first[name], new_second[name] = m, v
     return new_values, new_first, new_second, each
 
@@ -163,7 +165,7 @@ def _any_sizes() -> AbstractContextManager[None]:
 
 
 def _owned(draw: Draw) -> Draw:
-    """A draw in memory of its own: how many steps were drawn with it is nothing to compile for."""
+    """A copy of a draw in memory of its own."""
     return Draw(*(None if part is None else part.clone() for part in draw))  # type: ignore[arg-type]
 
 
@@ -198,7 +200,9 @@ class CompiledStepper:
                     self.parameters,
                     self._first,
                     self._second,
-                    _owned(draw),
+                    _owned(
+                        draw
+                    ),  # a view would bring the number of steps drawn with it, which is nothing to compile for
                     tuple(like.new_tensor(_pace(rate, self._count, self._decay)).unbind()),
                 )
         return values
