@@ -52,6 +52,16 @@ def test_what_the_support_detects_is_found_once_for_all_methods_of_a_split(fitte
     assert known == {n.removeprefix("auroc_support_"): v for _, n, v in rows if n.startswith("auroc_support_")}
 
 
+def test_two_methods_with_one_seed_have_the_same_support(fitted):
+    data, split, _, found = fitted
+    other = VariationalVarianceRegressor(random_state=1, max_steps=5, hidden=(4,), mean_hidden=(4,), n_folds=2)
+    other.fit(data.X[split.train], data.y[split.train])
+    names = [name for _, name in found if name.startswith("auroc_support_")]
+    values = {name: value for _, name, value in evaluate(other, data, split, 7)}
+    assert len(names) == 5
+    assert [values[name] for name in names] == [found["all", name] for name in names]
+
+
 @pytest.mark.parametrize("region", ["all", "inside", "hole"])
 def test_scores_are_means_over_the_rows_of_the_region_in_standardised_units(fitted, region):
     data, split, model, found = fitted
