@@ -130,7 +130,7 @@ def _detection(
     if not by_support:
         usual = -model.support(data.X[ordinary])
         by_support |= {name: metrics.auroc(usual, -model.support(X)) for name, X in points.items()}
-    inside_std = of_rows["inside" if "inside" in regions else "all"]
+    inside_std = of_rows.get("inside", of_rows["all"])
     for name, X in points.items():
         there = of_rows[name] if name in of_rows else _mean_std(_standardised(model, X))
         yield "all", f"auroc_{name}", metrics.auroc(inside_std, there)

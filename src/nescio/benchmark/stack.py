@@ -120,7 +120,6 @@ def _together(stack: Stack) -> list[Measurement]:
     )
     splits = {split.trial: split for split in make_splits(data.X, kind, protocol="sound", trials=trials)}
     known = [_known(task.dataset, kind, task.trial) for task in tasks]
-    saved = [each.memo[SUPPORT][1] if SUPPORT in each.memo else 0.0 for each in known]
     memos = [dict(each.memo) for each in known]
     began = time.perf_counter()
     models = [make_method(task.method, seed=task_seed(task), compiled=stack.compiled) for task in tasks]
@@ -130,12 +129,13 @@ def _together(stack: Stack) -> list[Measurement]:
         fitted = fit_stack(models, [_rows(data, splits[task.trial]) for task in tasks], memos)
     share = (time.perf_counter() - began) / len(tasks)
     measurements = []
-    for task, model, own, memo, more in zip(tasks, fitted, known, memos, saved, strict=True):
+    for task, model, own, memo in zip(tasks, fitted, known, memos, strict=True):
+        saved = own.memo[SUPPORT][1] if SUPPORT in own.memo else 0.0
         if SUPPORT in memo:
             own.memo[SUPPORT] = memo[SUPPORT]
         began = time.perf_counter()
         # Of a family: with the phases that it shares; of others: with the support, if it was there.
-        alone = getattr(model, "fit_seconds_", share + more)
+        alone = getattr(model, "fit_seconds_", share + saved)
         values = evaluate(model, data, splits[task.trial], task_seed(task), own.aurocs)
         seconds = share + time.perf_counter() - began
         measurements.append(Measurement(task, [*values, ("all", "seconds", alone)], seconds))

@@ -11,13 +11,10 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 
 from nescio._validation import InputError, check_one_of, check_positive
-from nescio.densities.neighbours import subsample_rows
+from nescio.densities.neighbours import BLOCK, subsample_rows
 from nescio.distributions.gaussian_gamma import LOG_2PI
 
 __all__ = ["GaussianKDE", "fit_kde"]
-
-# Entries of one block of products, points x rows: 2 MiB of float64, which a core's cache holds.
-_BLOCK = 262_144
 
 
 class GaussianKDE(Distribution):
@@ -81,7 +78,7 @@ class GaussianKDE(Distribution):
         if x.ndim < 1 or x.shape[-1] != features:
             raise InputError(f"x must have {features} features on its last axis; got {tuple(x.shape)}.")
         flat = (x.reshape(-1, features).double() - self._centre) / self.bandwidth
-        step = max(_BLOCK // count, 1)
+        step = max(BLOCK // count, 1)
         starts = range(0, max(len(flat), 1), step)  # an empty x still passes through once, for its shape
         return torch.cat([function(flat[start : start + step]) for start in starts]).to(x.dtype)
 

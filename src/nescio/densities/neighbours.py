@@ -9,8 +9,8 @@ from nescio._validation import InputError, check_integer
 
 __all__ = ["NeighbourDistance", "distinct_rows", "fit_neighbours", "subsample_rows"]
 
-# Entries of one block of products, points x reference rows: 2 MiB of float64, which a core's cache holds.
-_BLOCK = 262_144
+# Entries of one block of products, points x rows: 2 MiB of float64, which a core's cache holds.
+BLOCK = 262_144
 
 
 class NeighbourDistance:
@@ -93,7 +93,7 @@ class NeighbourDistance:
         """Row numbers ``(N, k)`` of the nearest rows: the largest r.x - |r|^2 / 2."""
         count = len(self._rows)
         k = min(k, count)
-        step = max(_BLOCK // count, 1)
+        step = max(BLOCK // count, 1)
         found = []
         space = flat.new_empty(
             (min(step, len(flat)), count)
@@ -108,7 +108,7 @@ class NeighbourDistance:
         return torch.cat(found) if found else torch.empty((0, k), dtype=torch.long, device=flat.device)
 
     def _distances(self, flat: Tensor, winners: Tensor) -> Tensor:
-        step = max(_BLOCK // (winners.shape[1] * flat.shape[1]), 1)
+        step = max(BLOCK // (winners.shape[1] * flat.shape[1]), 1)
         found = [
             torch.linalg.vector_norm(
                 flat[start : start + step, None] - self._rows[winners[start : start + step]], dim=-1

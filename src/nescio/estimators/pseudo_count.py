@@ -14,6 +14,7 @@ from torch import Tensor
 from nescio._random import child_seed
 from nescio._validation import check_positive
 from nescio.densities import GaussianKDE, subsample_rows
+from nescio.densities.neighbours import BLOCK
 from nescio.distributions import Gamma, StudentT
 from nescio.estimators.core import CoreModel, padded_chunks
 from nescio.estimators.levels import outside_level
@@ -29,7 +30,6 @@ BANDWIDTHS = tuple(2.0 ** (k / 2) for k in range(-6, 5))  # times the typical di
 RATES = tuple(10.0 ** (k / 2) for k in range(-6, 7))  # pseudo-counts per row of the table
 REFERENCE = 0.1  # quantile of the rows' densities from which on the data count in full
 MOST_ROWS = 10_000  # of the density, so that the cost stays linear in the number of rows
-BLOCK = 262_144  # exponents at a time: 2 MiB, which a core's cache holds
 JUDGED = 1_000  # rows that bandwidth and rate are chosen on
 
 

@@ -192,6 +192,7 @@ class CompiledStepper:
         values = torch.empty(0)
         like = next(iter(self.parameters.values()))
         step = self._step or _shared(self._losses, self.parameters, draws[0])
+        # Draws are views of all that were drawn with them: as such their number would be compiled for.
         for place, (draw, rate) in enumerate(zip(draws, learning_rates, strict=True)):
             self._count += 1
             with _any_sizes() if place == 0 else nullcontext():  # all draws of a call are alike
@@ -200,9 +201,7 @@ class CompiledStepper:
                     self.parameters,
                     self._first,
                     self._second,
-                    _owned(
-                        draw
-                    ),  # a view would bring the number of steps drawn with it, which is nothing to compile for
+                    _owned(draw),
                     tuple(like.new_tensor(_pace(rate, self._count, self._decay)).unbind()),
                 )
         return values
