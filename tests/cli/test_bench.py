@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from functools import lru_cache
 from pathlib import Path
@@ -83,6 +84,24 @@ def test_a_run_measures_every_metric_and_the_same_command_does_nothing():
     assert ours["all", "rmse"] == pytest.approx(of("vv")["all", "rmse"], rel=1e-4)  # one mean, trained once
 
 
+def test_where_the_time_went_is_written_and_a_run_with_nothing_to_do_leaves_it():
+    options = ("--datasets", "boston", "--methods", "vv,vv-no-prior", "--split", "standard", "--trials", "2")
+    first = uci(*options, "--times", "times.csv")
+    assert first.exit_code == 0, first.output
+    with Path("times.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["method"] for row in rows} == {"vv", "vv-no-prior"}
+    assert all(
+        (row["jobs"], row["measured"], row["failed"], row["there_before"]) == ("1", "4", "0", "0") for row in rows
+    )
+    assert sum(float(row["share"]) for row in rows) == pytest.approx(1.0, abs=1e-3)
+    assert len({row["run_seconds"] for row in rows}) == 1
+    assert all(row["commit"] and row["versions"] and row["hardware"] and row["date"] for row in rows)
+    before = Path("times.csv").read_bytes()
+    assert uci(*options, "--times", "times.csv").exit_code == 0
+    assert Path("times.csv").read_bytes() == before
+
+
 def test_a_failed_trial_is_told_and_the_rest_is_there():
     result = uci("--datasets", "boston", "--methods", "vv,ngboost", "--split", "standard", "--trials", "2")
     assert result.exit_code == 1
@@ -125,6 +144,7 @@ def test_tables_come_from_the_store_and_from_the_csv_alike(form):
     ("arguments", "words"),
     [
         (("uci", "--protocol", "sound", "--store", "no/where.db"), "there is no directory"),
+        (("uci", "--protocol", "sound", "--store", "x.db", "--times", "no/where.csv"), "there is no directory"),
         (("uci", "--protocol", "sound", "--store", "x.db", "--datasets", "bostn"), "got 'bostn'"),
         (("uci", "--protocol", "paper", "--store", "x.db", "--split", "tail"), "split of protocol paper"),
         (("uci", "--protocol", "sound", "--store", "x.db", "--trials", "0"), "trials must be a whole number"),

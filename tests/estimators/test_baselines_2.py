@@ -427,7 +427,7 @@ def test_the_plain_normal_is_ngboosts_own_to_the_last_bit():
     from ngboost.manifold import manifold
     from ngboost.scores import LogScore
 
-    from nescio.estimators.boosted_gaussian import PlainNormal
+    from nescio.estimators.boosting_parts import PlainNormal
 
     rng = np.random.default_rng(4)
     parameters, y = np.stack([3.0 + rng.normal(size=50), rng.normal(size=50)]), rng.normal(size=50)
@@ -436,6 +436,30 @@ def test_the_plain_normal_is_ngboosts_own_to_the_last_bit():
         assert np.array_equal(getattr(own, name)(y), getattr(plain, name)(y))
     assert np.array_equal(own.metric(), plain.metric())
     assert np.array_equal(own.mean(), plain.mean())
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_plain_trees_and_stages_are_the_librarys_own_to_the_last_bit(share, weighted):
+    ngboost = pytest.importorskip("ngboost")
+    from sklearn.tree import DecisionTreeRegressor
+
+    from nescio.estimators.boosting_parts import PlainBooster, PlainTree
+
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(150, 3)).astype(np.float32)
+    y = 2.0 + X[:, 0] * np.exp(0.3 * X[:, 1]) + rng.normal(size=150)
+    weights = rng.uniform(0.5, 2.0, 150) if weighted else None
+    of = lambda part: None if weights is None else weights[part]
+    learn, stop, found = slice(0, 100), slice(100, 150), []
+    for booster, tree in ((ngboost.NGBRegressor, DecisionTreeRegressor), (PlainBooster, PlainTree)):
+        base = tree(max_depth=3, random_state=5)
+        model = booster(Base=base, n_estimators=12, minibatch_frac=share, verbose=False, random_state=3)
+        named = {"X_val": X[stop], "Y_val": y[stop], "val_sample_weight": of(stop)}
+        model.fit(X[learn], y[learn], sample_weight=of(learn), **named)
+        found.append((model.pred_param(X), model.best_val_loss_itr, model.scalings))
+    for own, plain in zip(*found, strict=True):
+        assert np.array_equal(own, plain)
 
 
 def test_boosting_without_its_library_says_what_to_install(monkeypatch):

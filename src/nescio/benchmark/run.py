@@ -12,10 +12,11 @@ from tqdm import tqdm
 from nescio._validation import InputError
 from nescio.benchmark.engines import Engine, open_engine
 from nescio.benchmark.plan import Stack
+from nescio.benchmark.records import provenance
 from nescio.benchmark.stack import Outcome, run_stack, stack_parts
 from nescio.benchmark.store import Failure, Store
 
-__all__ = ["Summary", "missing_stacks", "run_plan"]
+__all__ = ["Summary", "missing_stacks", "run_plan", "time_records"]
 
 MOST_LOST = 3  # stacks in a row that break every pool: a machine set up wrongly, not a method at fault
 
@@ -27,7 +28,28 @@ class Summary(NamedTuple):
     failed: int
     there: int
     seconds: float
-    shares: dict[str, float]  # method -> share of the workers' time, the largest first
+    spent: dict[str, float]  # method -> seconds of the workers, the most first
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Each method's share of the workers' time."""
+        whole = sum(self.spent.values()) or 1.0
+        return {method: seconds / whole for method, seconds in self.spent.items()}
+
+
+def time_records(summary: Summary, jobs: int) -> list[dict[str, object]]:
+    """Records of where the time of a run went: a row for each method, and what is said of the run in every row.
+
+    ``worker_seconds`` and ``share`` are the method's; ``run_seconds``, from the first stack to the last, the run's.
+    """
+    run = {
+        **{"jobs": jobs, "run_seconds": round(summary.seconds, 1), "measured": summary.measured},
+        **{"failed": summary.failed, "there_before": summary.there, **provenance()},
+    }
+    return [
+        {"method": method, "worker_seconds": round(seconds, 1), "share": round(summary.shares[method], 4), **run}
+        for method, seconds in summary.spent.items()
+    ]
 
 
 def missing_stacks(stacks: Sequence[Stack], store: Store) -> list[Stack]:
@@ -65,9 +87,8 @@ def run_plan(
         if missing:
             with open_engine(engine, jobs, address) as pool:
                 _carry_out(missing, pool, execute, finish)
-    whole = sum(spent.values()) or 1.0
-    shares = {method: spent[method] / whole for method in sorted(spent, key=lambda name: -spent[name])}
-    return Summary(counts["measured"], counts["failed"], there, time.perf_counter() - began, shares)
+    ordered = dict(sorted(spent.items(), key=lambda each: -each[1]))
+    return Summary(counts["measured"], counts["failed"], there, time.perf_counter() - began, ordered)
 
 
 def _carry_out(

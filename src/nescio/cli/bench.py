@@ -78,6 +78,7 @@ def uci(
     engine: Annotated[EngineName, typer.Option(help="This machine, or a cluster.")] = EngineName.local,
     address: Annotated[str | None, typer.Option(help="Of the cluster's scheduler; default: one here.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Also write all records of the protocol to this file.")] = None,
+    times: Annotated[Path | None, typer.Option(help="Also write where the time of this run went.")] = None,
     energy: Annotated[bool, typer.Option("--energy", help="Also tell energy and CO2 (extra: energy).")] = False,
     compiled: Annotated[bool, typer.Option("--compile", help="Compile the training: pays in a long run.")] = False,
 ) -> None:
@@ -90,7 +91,7 @@ def uci(
 
     names = split_names(datasets), split_names(methods), split_names(split)
     request = check_request(protocol.value, *names, trials, compiled)
-    check_run(store, csv, jobs)
+    check_run(store, csv, jobs, times)
     if address is not None and engine is EngineName.local:
         raise InputError("--address is that of a cluster; add --engine dask or --engine ray.")
     if compiled and (request.protocol == "paper" or not can_compile()):
@@ -100,7 +101,7 @@ def uci(
             make_method(name, seed=0)  # what is not installed is told now, not after an hour
     plan = make_plan(request, describe(request))
     export = partial(export_records, protocol=protocol.value)
-    run(plan, store, csv, export, energy=energy, engine=engine.value, jobs=jobs, address=address)
+    run(plan, store, csv, export, times=times, energy=energy, engine=engine.value, jobs=jobs, address=address)
 
 
 @bench.command()
@@ -126,13 +127,13 @@ def ablation(
     run(plan, store, csv, partial(export_records, protocol="ablation"), energy=energy, jobs=jobs)
 
 
-def check_run(store: Path, csv: Path | None, jobs: int) -> None:
+def check_run(store: Path, csv: Path | None, jobs: int, times: Path | None = None) -> None:
     """Refuse what would come to nothing, before anything runs."""
     if jobs < 1:
         raise InputError(f"--jobs must be a whole number of at least 1; got {jobs}.")
-    check_destination(store)
-    if csv is not None:
-        check_destination(csv)
+    for path in (store, csv, times):
+        if path is not None:
+            check_destination(path)
 
 
 def run(
@@ -142,16 +143,19 @@ def run(
     export: Callable[[Any, Path], int],
     *,
     energy: bool,
+    jobs: int,
+    times: Path | None = None,
     **engine: Any,
 ) -> None:
     """Run what is missing, write the export, tell how it went."""
     from nescio.benchmark.energy import measured_energy
-    from nescio.benchmark.run import run_plan
+    from nescio.benchmark.records import write_records
+    from nescio.benchmark.run import run_plan, time_records
     from nescio.benchmark.store import Store
 
     with measured_energy() if energy else nullcontext() as used, Store(store, create=True) as records:
         try:
-            summary = run_plan(plan, records, **engine)
+            summary = run_plan(plan, records, jobs=jobs, **engine)
         except KeyboardInterrupt:
             typer.echo(f"Interrupted; what was finished is in {store}, and the same command goes on.", err=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -159,6 +163,8 @@ def run(
         failures = [failure for failure in records.failures() if failure.task in asked]
         if csv is not None:
             typer.echo(f"Wrote {export(records, csv)} records to {csv}.", err=True)
+    if times is not None and summary.spent:  # a run that had nothing to do leaves the account of the one before
+        write_records(times, time_records(summary, jobs))
     typer.echo(_account(summary, failures), err=True)
     if used is not None:
         typer.echo(used.words(), err=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from sklearn.tree import DecisionTreeRegressor
 from torch import Tensor
 
 from nescio._random import child_seed
@@ -27,16 +25,16 @@ SMALLEST_STD = 1e-6  # in standardised units: a constant target leaves the trees
 
 
 def _library() -> Any:
-    """NGBoost, which is an extra, and the Gaussian it is to boost."""
+    """NGBoost, which is an extra, in the parts that are used here."""
     try:
-        import ngboost
+        import ngboost  # noqa: F401
 
-        from nescio.estimators.boosted_gaussian import PlainNormal
+        from nescio.estimators import boosting_parts
     except ImportError as error:
         raise InputError(
             "NaturalBoostingRegressor needs ngboost, which is not installed; pip install 'nescio[peers]'."
         ) from error
-    return partial(ngboost.NGBRegressor, Dist=PlainNormal)
+    return boosting_parts
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class BoostingCore:
 
     def predictive(self, x: Tensor) -> StudentT:
         """Gaussians at ``x (N, D)``, ``(1, N, P)``."""
-        found = [each.pred_dist(x.double().numpy()).params for each in self.models]
+        found = [each.pred_dist(x.float().numpy()).params for each in self.models]
         loc = torch.as_tensor(np.stack([each["loc"] for each in found], axis=-1)[None])
         scale = torch.as_tensor(np.stack([each["scale"] for each in found], axis=-1)[None])
         return StudentT(torch.inf, loc, scale.clamp_min(SMALLEST_STD))
@@ -116,15 +114,16 @@ class NaturalBoostingRegressor(DistributionRegressor):
         return fitted
 
     def _fit_one(self, library: Any, problem: Problem, target: int) -> tuple[Any, int]:
-        x, y = problem.x.astype(np.float32).astype(np.float64), problem.y[:, target]  # what prediction will see
-        weights = np.ones(len(x)) if problem.weights is None else problem.weights
+        x, y = problem.x.astype(np.float32), problem.y[:, target]  # in the precision that trees have
+        weigh = lambda rows: None if problem.weights is None else problem.weights[rows]
         seed = child_seed(problem.seed, "stages", target)
         parts = hold_out(np.arange(len(x)), group_rows(problem.x), float(self.validation_fraction), seed)
         learn, stop = (part.numpy() for part in parts)
 
         def boost(rows: np.ndarray, stages: int, **named: Any) -> Any:
-            model = library(
-                Base=DecisionTreeRegressor(max_depth=int(self.max_depth), random_state=seed % 2**32),
+            model = library.PlainBooster(
+                Dist=library.PlainNormal,
+                Base=library.PlainTree(max_depth=int(self.max_depth), random_state=seed % 2**32),
                 n_estimators=stages,
                 learning_rate=float(self.learning_rate),
                 minibatch_frac=min(1.0, FULL_ROWS / len(rows)),
@@ -132,14 +131,14 @@ class NaturalBoostingRegressor(DistributionRegressor):
                 random_state=seed % 2**32,
             )
             with np.errstate(all="ignore"):  # its line search steps beyond the finite numbers and comes back
-                return model.fit(x[rows], y[rows], sample_weight=weights[rows], **named)
+                return model.fit(x[rows], y[rows], sample_weight=weigh(rows), **named)
 
         tried = boost(
             learn,
             int(self.max_stages),
             X_val=x[stop],
             Y_val=y[stop],
-            val_sample_weight=weights[stop],
+            val_sample_weight=weigh(stop),
             early_stopping_rounds=int(self.patience),
         )
         stages = int(tried.best_val_loss_itr or 0) + 1

@@ -85,15 +85,14 @@ class Sampler:
         rows, size = self._rows[model], self._sizes[model]
         if size == len(rows):  # the whole of it: the order does not matter
             return rows.expand(count, size)
-        parts, missing = [], count * size
-        while missing > 0:
-            if not len(self._left[model]):
-                self._left[model] = rows[torch.randperm(len(rows), generator=self._generators[model])]
-            part = self._left[model][:missing]
-            self._left[model] = self._left[model][missing:]
-            parts.append(part)
-            missing -= len(part)
-        return torch.cat(parts).view(count, size)
+        left, wanted = self._left[model], count * size
+        orders = [
+            torch.randperm(len(rows), generator=self._generators[model])
+            for _ in range(-(-max(wanted - len(left), 0) // len(rows)))
+        ]
+        ahead = torch.cat([left, rows[torch.cat(orders)]]) if orders else left
+        self._left[model] = ahead[wanted:].clone()  # a view would hold on to all of it
+        return ahead[:wanted].view(count, size)
 
     def take(self, steps: int, models: Tensor) -> list[Draw]:
         """The next ``steps`` draws for the models that are still in training."""
