@@ -19,7 +19,7 @@ TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, flags=re.MULTILINE))
 @pytest.mark.parametrize("name", RECORDS)
 def test_a_file_of_records_is_on_a_page_and_a_command_writes_it(name):
     assert f"results/{name}" in PAGES
-    assert re.search(rf"--csv (results/)?{re.escape(name)}", MAKEFILE + PAGES)
+    assert re.search(rf"--(csv|times) (results/)?{re.escape(name)}", MAKEFILE + PAGES)
 
 
 @pytest.mark.parametrize("module", COMMANDS)

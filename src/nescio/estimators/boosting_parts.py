@@ -46,8 +46,7 @@ class PlainTree(DecisionTreeRegressor):
 
     def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> PlainTree:
         """Grow it."""
-        self._fit(X, y, sample_weight=sample_weight, check_input=False)
-        return self
+        return super().fit(X, y, sample_weight=sample_weight, check_input=False)
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """The values of the leaves, ``(N,)``."""

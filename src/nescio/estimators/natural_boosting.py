@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn import config_context
 from torch import Tensor
 
 from nescio._random import child_seed
@@ -130,7 +131,8 @@ class NaturalBoostingRegressor(DistributionRegressor):
                 verbose=False,
                 random_state=seed % 2**32,
             )
-            with np.errstate(all="ignore"):  # its line search steps beyond the finite numbers and comes back
+            # Its line search steps beyond the finite numbers and comes back; its trees all have the same parameters.
+            with np.errstate(all="ignore"), config_context(skip_parameter_validation=True):
                 return model.fit(x[rows], y[rows], sample_weight=weigh(rows), **named)
 
         tried = boost(
