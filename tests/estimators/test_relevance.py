@@ -10,7 +10,7 @@ from nescio import DissipativeRegressor
 from nescio.calibration import error_growth
 from nescio.estimators import dissipative, grading
 from nescio.estimators.grading import prior_from_blocks
-from nescio.estimators.means import Growth, errors_by_distance, relevance
+from nescio.estimators.means import Growth, errors_by_distance, find_relevance
 from nescio.estimators.problem import Problem
 from nescio.estimators.sizes import SMALL
 
@@ -26,7 +26,7 @@ def graded(x, seen, noise):
 def test_an_input_is_felt_by_the_slope_of_the_mean_along_it_and_a_flat_one_a_little():
     x = torch.as_tensor(np.random.default_rng(4).normal(size=(60, 3)), dtype=torch.float32)
     slopes = torch.tensor([[3.0, 0.5, 0.0], [0.0, -1.0, 0.0]])  # of two outputs
-    found = relevance(lambda points, members: (points @ slopes.T).expand(members, -1, -1), x)
+    found = find_relevance(lambda points, members: (points @ slopes.T).expand(members, -1, -1), x)
     size = np.array([9.0, 1.25, 0.05**2 * (9.0 + 1.25) / 3.0])  # squared; the last is the least that counts
     np.testing.assert_allclose(found, np.sqrt(size / size.mean()), rtol=1e-6)
 
@@ -36,10 +36,10 @@ def test_an_input_that_does_not_vary_counts_as_usual_whatever_the_slope_along_it
     x[:, 1] = 0.25
     for slope in (0.0, 40.0):
         slopes = torch.tensor([[3.0], [slope], [1.0]])
-        found = relevance(lambda points, members, to=slopes: (points @ to).expand(members, -1, -1), x)
+        found = find_relevance(lambda points, members, to=slopes: (points @ to).expand(members, -1, -1), x)
         size = np.array([9.0, 5.0, 1.0])  # squared; in the middle the mean of the others
         np.testing.assert_allclose(found, np.sqrt(size / size.mean()), rtol=1e-6)
-    torch.testing.assert_close(relevance(lambda points, members: points[None], torch.ones(5, 2)), torch.ones(2))
+    torch.testing.assert_close(find_relevance(lambda points, members: points[None], torch.ones(5, 2)), torch.ones(2))
 
 
 @pytest.mark.parametrize(
@@ -53,27 +53,27 @@ def test_an_input_that_does_not_vary_counts_as_usual_whatever_the_slope_along_it
 )
 def test_a_mean_without_a_finite_slope_feels_all_inputs_alike(mean):
     x = torch.tensor([[0.0, 1.0], [2.0, 0.0], [0.5, -0.7]])
-    torch.testing.assert_close(relevance(mean, x), torch.ones(2))
+    torch.testing.assert_close(find_relevance(mean, x), torch.ones(2))
 
 
 def test_errors_are_told_by_distances_that_the_mean_feels():
-    rows, felt = torch.tensor([[0.0, 0.0], [0.6, 0.0], [0.0, 0.8], [3.0, 3.0]]), torch.tensor([1.4, 0.2])
+    rows, relevance = torch.tensor([[0.0, 0.0], [0.6, 0.0], [0.0, 0.8], [3.0, 3.0]]), torch.tensor([1.4, 0.2])
     errors = [(np.array([1, 2]), torch.tensor([[0.3], [0.4]]))]
-    seen = errors_by_distance(rows, torch.ones(4, 1), [np.array([0, 3])], errors, 0, 0, felt)
+    seen = errors_by_distance(rows, torch.ones(4, 1), [np.array([0, 3])], errors, 0, 0, relevance)
     np.testing.assert_allclose(seen.distance, [1.4 * 0.6, 0.2 * 0.8], rtol=1e-6)
     np.testing.assert_allclose(seen.squared_error[:, 0], [0.09, 0.16], rtol=1e-6)
-    assert seen.relevance is felt
+    assert seen.relevance is relevance
 
 
 def test_the_graded_prior_rises_along_inputs_that_the_mean_feels():
-    x, noise, felt = 0.1 * torch.arange(8.0).reshape(4, 2), torch.full((4, 1), 0.01), torch.tensor([1.4, 0.2])
-    seen = Growth(np.arange(4), np.array([0.1, 0.2, 0.6, 0.8]), np.array([[0.01], [0.02], [0.4], [0.5]]), felt)
+    x, noise, relevance = 0.1 * torch.arange(8.0).reshape(4, 2), torch.full((4, 1), 0.01), torch.tensor([1.4, 0.2])
+    seen = Growth(np.arange(4), np.array([0.1, 0.2, 0.6, 0.8]), np.array([[0.01], [0.02], [0.4], [0.5]]), relevance)
     prior = graded(x, seen, noise)
     along, across = (float(prior(x[-1:] + step).rate) for step in 0.4 * torch.eye(2))
     assert along > 5.0 * across
     points = torch.rand(20, 2, generator=torch.Generator().manual_seed(0))
-    stretched = graded(x * felt, seen._replace(relevance=torch.ones(2)), noise)  # the same, in stretched inputs
-    torch.testing.assert_close(prior(points).rate, stretched(points * felt).rate)
+    stretched = graded(x * relevance, seen._replace(relevance=torch.ones(2)), noise)  # the same, in stretched inputs
+    torch.testing.assert_close(prior(points).rate, stretched(points * relevance).rate)
 
 
 @pytest.mark.parametrize(("rows", "inputs", "small"), [(SMALL - 1, 4, True), (SMALL, 4, False), (SMALL - 1, 3, False)])

@@ -23,10 +23,10 @@ __all__ = [
     "Growth",
     "MeanPhase",
     "errors_by_distance",
+    "find_relevance",
     "fit_means",
     "hold_out",
     "padded",
-    "relevance",
 ]
 
 MOST_VALIDATION_ROWS = 2_000  # a mean over more rows is no better a judge, and its cost would grow with N
@@ -164,13 +164,13 @@ def fit_means(
             count[rows] += 1.0
     residuals = total / count
     bag = Bag(network, {name: value[: len(dealt)].cpu() for name, value in trained.parameters.items()})
-    felt = relevance(bag, x) if n_blocks and is_small(*x.shape) else torch.ones(x.shape[1])
+    relevance = find_relevance(bag, x) if n_blocks and is_small(*x.shape) else torch.ones(x.shape[1])
     return MeanPhase(
-        bag, residuals, errors_by_distance(x, residuals, seen, errors if n_blocks else [], len(dealt), seed, felt)
+        bag, residuals, errors_by_distance(x, residuals, seen, errors if n_blocks else [], len(dealt), seed, relevance)
     )
 
 
-def relevance(mean: Mean, x: Tensor) -> Tensor:
+def find_relevance(mean: Mean, x: Tensor) -> Tensor:
     """How much a mean feels each of its inputs: the root mean square of its slope at the rows ``x (N, D)``, ``(D,)``.
 
     In units of their own root mean square, and none below a twentieth of it: what the mean does not feel in the data it
@@ -187,8 +187,8 @@ def relevance(mean: Mean, x: Tensor) -> Tensor:
     usual = slopes[varies].mean()
     if not bool(torch.isfinite(slopes).all()) or not bool(usual > 0):
         return torch.ones(x.shape[1])
-    felt = torch.where(varies, slopes / usual, 1.0).sqrt().clamp_min(LEAST_RELEVANCE)
-    return felt / felt.square().mean().sqrt()
+    relevance = torch.where(varies, slopes / usual, 1.0).sqrt().clamp_min(LEAST_RELEVANCE)
+    return relevance / relevance.square().mean().sqrt()
 
 
 def errors_by_distance(
@@ -198,14 +198,14 @@ def errors_by_distance(
     errors: Sequence[tuple[np.ndarray, Tensor]],
     n_dealt: int,
     seed: int,
-    felt: Tensor,
+    relevance: Tensor,
 ) -> Growth:
     """Errors ``(rows, (R, P))`` of each hold-out with the distances of its rows to the rows ``seen``.
 
     The first ``n_dealt`` hold-outs are folds; of them ``residuals (N, P)`` count, and at most 2,000 rows. A unit of an
-    input counts for ``felt (D,)`` in a distance.
+    input counts for ``relevance (D,)`` in a distance.
     """
-    x = x * felt
+    x = x * relevance
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for number, (rows, error) in enumerate(errors):
         if number < n_dealt:
@@ -215,6 +215,6 @@ def errors_by_distance(
         neighbours = fit_neighbours(x[seen[number]], seed=child_seed(seed, "reference", number))
         found.append((rows, neighbours.distance(x[rows]).double().numpy(), error.square().double().numpy()))
     if not found:
-        return Growth(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, residuals.shape[1])), felt)
+        return Growth(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, residuals.shape[1])), relevance)
     rows, distances, squares = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Growth(rows, distances, squares, felt)
+    return Growth(rows, distances, squares, relevance)
