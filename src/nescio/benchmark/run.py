@@ -43,8 +43,12 @@ def time_records(summary: Summary, jobs: int) -> list[dict[str, object]]:
     ``worker_seconds`` and ``share`` are the method's; ``run_seconds``, from the first stack to the last, the run's.
     """
     run = {
-        **{"jobs": jobs, "run_seconds": round(summary.seconds, 1), "measured": summary.measured},
-        **{"failed": summary.failed, "there_before": summary.there, **provenance()},
+        "jobs": jobs,
+        "run_seconds": round(summary.seconds, 1),
+        "measured": summary.measured,
+        "failed": summary.failed,
+        "there_before": summary.there,
+        **provenance(),
     }
     return [
         {"method": method, "worker_seconds": round(seconds, 1), "share": round(summary.shares[method], 4), **run}
