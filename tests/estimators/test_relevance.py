@@ -76,6 +76,22 @@ def test_the_graded_prior_rises_along_inputs_that_the_mean_feels():
     torch.testing.assert_close(prior(points).rate, stretched(points * relevance).rate)
 
 
+@pytest.mark.parametrize(("rows", "relative"), [(SMALL - 1, True), (SMALL, False)])
+def test_on_a_small_table_the_growth_is_in_proportion_to_the_noise(rows, relative):
+    """Errors held out at one distance: three times the noise, be it 0.01 or 0.04, or 0.05 above either."""
+    rng = np.random.default_rng(3)
+    x = torch.as_tensor(np.c_[np.arange(rows), np.zeros((rows, 3))], dtype=torch.float32)  # all far from each other
+    noise = torch.where(torch.arange(rows) % 2 == 0, 0.01, 0.04).unsqueeze(1)
+    variance = noise.numpy() + (2.0 * noise.numpy() if relative else 0.05)
+    square = variance * np.square(rng.standard_t(6.0, (rows, 1)) * np.sqrt(4.0 / 6.0))
+    prior = graded(x, Growth(np.arange(rows), np.full(rows, 0.4), square, torch.ones(4)), noise)
+    for row in (10, 11):
+        there = prior(x[row : row + 1] + torch.tensor([0.0, 0.4, 0.0, 0.0]))  # no neighbour is nearer
+        near = max(float(noise[row]), 0.8 * float(noise.median()))  # quiet within half a unit, times sqrt(4)
+        expected = 3.0 * near if relative else near + 0.05
+        assert float(there.rate / (there.concentration - 1.0)) == pytest.approx(expected, rel=0.15)
+
+
 @pytest.mark.parametrize(("rows", "inputs", "small"), [(SMALL - 1, 4, True), (SMALL, 4, False), (SMALL - 1, 3, False)])
 def test_a_small_table_measures_distances_by_what_its_mean_has_learned(rows, inputs, small, monkeypatch):
     found = {}

@@ -136,6 +136,23 @@ def test_a_ceiling_holds_up_to_the_last_knot_below_the_level_only_and_never_belo
         graded_prior(near(base), KNOTS, VARIANCES, LEVEL, 3.0, -ceiling)
 
 
+def test_growth_in_a_unit_of_noise_is_in_proportion_to_the_noise_near_by():
+    radii = torch.linspace(0.0, float(KNOTS[-1]), 30, dtype=torch.float64)
+    points = radii.unsqueeze(-1) * torch.tensor([0.6, 0.8], dtype=torch.float64)
+    base, unit = (0.5, 0.06), torch.tensor([0.25, 0.3], dtype=torch.float64)
+    found = predictive_std(graded_prior(near(base), KNOTS, VARIANCES, LEVEL, 3.0, unit=unit)(points)).square()
+    plain = predictive_std(graded_prior(near(base), KNOTS, VARIANCES, LEVEL, 3.0)(points)).square()
+    for output, (least, times) in enumerate(zip(base, (2.0, 0.2), strict=True)):
+        grown = least + times * np.interp(radii.numpy(), KNOTS.numpy(), VARIANCES[:, output].numpy())
+        expected = torch.as_tensor(np.minimum(grown, LEVEL[output].item() ** 2))
+        assert_close(found[:, output], expected, rtol=1e-10, atol=0.0)
+        assert not torch.allclose(plain[:, output], expected, rtol=1e-2)
+    as_usual = graded_prior(near(base), KNOTS, VARIANCES, LEVEL, 3.0, unit=torch.tensor(base, dtype=torch.float64))
+    assert_close(predictive_std(as_usual(points)).square(), plain, rtol=1e-10, atol=0.0)  # near noise of one unit
+    with pytest.raises(InputError, match="unit must be finite and positive"):
+        graded_prior(near(base), KNOTS, VARIANCES, LEVEL, 3.0, unit=0.0 * unit)
+
+
 def test_a_graded_prior_comes_down_to_the_level_from_noisier_data():
     prior = graded_prior(near([20.0, 30.0]), KNOTS, VARIANCES, LEVEL, 3.0)
     here, there = (predictive_std(prior(torch.tensor([[r, 0.0]], dtype=torch.float64)))[0] for r in (0.0, 1e3))

@@ -26,19 +26,22 @@ def prior_from_blocks(
     """Noise at the nearest of the rows ``x (N, D)``, plus what a mean was wrong by at that distance in held-out blocks.
 
     The errors are taken to have the tails of the outside prior, of shape ``concentration``. Inputs count in a distance
-    by ``seen.relevance``. On a small table quiet rows have the most to say, and the curve is the likeliest; elsewhere
-    all rows count alike, and noisy ones keep it up where others are quiet.
+    by ``seen.relevance``. On a small table quiet rows have the most to say, and the curve is the likeliest, told in
+    units of the noise: a mean goes astray sooner where the targets are noisy, which held-out blocks find likelier.
+    Elsewhere all rows count alike, and noisy ones keep the curve up where others are quiet.
 
     Shapes: ``variance`` ``(N, P)``, the noise at the rows; ``level`` ``(P,)`` or, for the points that are asked for,
     ``(..., P)``.
     """
     heft = None if problem.weights is None else problem.weights[seen.held_out]
     noise = np.maximum(variance.double().numpy()[seen.held_out] + seen.offset, 0.0)
+    small, usual = is_small(*x.shape), variance.median(0).values
+    unit = (variance / usual).double().numpy()[seen.held_out] if small else 1.0
     knots, growth = error_growth(
-        seen.distance, seen.squared_error, noise, heft, df=2.0 * concentration, by_precision=is_small(*x.shape)
+        seen.distance, seen.squared_error / unit, noise / unit, heft, df=2.0 * concentration, by_precision=small
     )
     rows = np.random.default_rng(child_seed(problem.seed, "reference")).permutation(len(x))[:MOST_REFERENCE_ROWS]
-    reference, near, usual = x[rows] * seen.relevance, variance[rows], variance.median(0).values
+    reference, near = x[rows] * seen.relevance, variance[rows]
     neighbours = NeighbourDistance(reference)
 
     def surroundings(points: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,4 +61,5 @@ def prior_from_blocks(
         # Between rows that surround it a guess is no farther off than the mean of the targets; among many inputs
         # hardly a point is surrounded.
         torch.ones(level.shape[-1]) if x.shape[1] <= FEW_INPUTS else None,
+        usual if small else None,
     )

@@ -91,12 +91,7 @@ def precision_schedule(schedule: Schedule, max_steps: int, n_rows: int, n_inputs
     return replace(schedule, max_steps=max_steps, learning_rate=rate, patience=patience)
 
 
-def warm_up_schedule(schedule: Schedule, max_steps: int, n_rows: int, n_inputs: int) -> Schedule:
-    """Of the posterior's way to the priors: no more rows than pseudo-inputs, since theirs are all alike.
-
-    On a small table, where a step costs little, as many as ever.
-    """
-    rows = schedule.batch_size
-    if not is_small(n_rows, n_inputs):
-        rows = pseudo_batch(n_inputs, rows)
+def warm_up_schedule(schedule: Schedule, max_steps: int, n_inputs: int) -> Schedule:
+    """Of the posterior's way to the priors: no more rows than pseudo-inputs, since theirs are all alike."""
+    rows = pseudo_batch(n_inputs, schedule.batch_size)
     return replace(schedule, max_steps=max_steps, check_every=min(50, max_steps), batch_size=rows)

@@ -213,7 +213,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
                     kl_weight=weight,
                     offset=offset,
                     pseudo=None if outside is None else outside.pseudo,
-                    warm_up=warm_up_schedule(schedule, warm_steps, *x.shape) if self._warms_up() else None,
+                    warm_up=warm_up_schedule(schedule, warm_steps, x.shape[1]) if self._warms_up() else None,
                     streams=generators(seed, "precision", members),
                     **common,
                 )[0],

@@ -86,6 +86,7 @@ def graded_prior(
     level: Tensor,
     concentration: float,
     ceiling: Tensor | None = None,
+    unit: Tensor | None = None,
 ) -> PriorFunction:
     r"""Prior whose variance rises with the distance d from the data, from that of the nearest row to ``level``.
 
@@ -93,7 +94,8 @@ def graded_prior(
 
     up to the last of the ``knots``, with g piecewise linear between them and the ``ceiling`` no higher than the
     ``level``, which it is by default; from there the logarithm of the variance goes straight to that of ``level`` at
-    three times the distance, and stays.
+    three times the distance, and stays. With a ``unit (P,)`` the growth is that near a variance of this size, and in
+    proportion to it elsewhere: :math:`g(d) v_{near}(x) / unit`.
 
     Shapes: ``surroundings`` maps ``(..., D)`` to the distance ``(...)`` and the variance near by ``(..., P)``;
     ``knots`` ``(Q,)``, rising; ``growth`` ``(Q, P)``, not negative; ``level`` ``(P,)``, or ``(..., P)``
@@ -113,6 +115,8 @@ def graded_prior(
     if not bool((torch.isfinite(growth) & (growth >= 0)).all()):
         raise InputError(f"growth must be finite and not negative; got {growth.tolist()}.")
     _check_all_positive("level", level)
+    if unit is not None:
+        _check_all_positive("unit", unit)
     far_variance = level.square()
     most = far_variance
     if ceiling is not None:
@@ -127,6 +131,8 @@ def graded_prior(
         left = (right - 1).clamp(min=0)
         width = torch.where(right > left, knots[right] - knots[left], 1.0)  # a single knot has no interval
         added = torch.lerp(growth[left], growth[right], ((reach - knots[left]) / width).unsqueeze(-1))
+        if unit is not None:
+            added = added * near / unit
         inner = torch.minimum(near + added, torch.maximum(near, most))
         beyond = ((distance.to(knots.dtype) / knots[-1] - 1.0) / 2.0).clamp(0.0, 1.0).unsqueeze(-1)
         variance = torch.lerp(inner.log(), far_variance.log().expand_as(inner), beyond).exp()
