@@ -88,8 +88,8 @@ def test_a_warm_up_has_no_more_rows_than_pseudo_inputs(inputs, batch):
     ("settings", "phases"),
     [
         ({}, (1, 1 / 3, 0.4, 0.6)),
-        ({"outside_prior": "inside"}, (1, 1 / 3, 0.3)),
-        ({"outside_prior": "inside", "shape": 2.0, "kl_weight": 0.2}, (1, 1 / 3, 0.3)),
+        ({"outside_prior": "inside"}, (1, 1 / 3, 0.6)),
+        ({"outside_prior": "inside", "shape": 2.0, "kl_weight": 0.2}, (1, 1 / 3, 0.6)),
     ],
 )
 def test_the_bar_is_full_at_the_end_of_a_fit(settings, phases, monkeypatch):

@@ -205,7 +205,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         return self.outside_prior != "inside"  # as in the paper; a single level is where the networks start from
 
     def _length(self) -> float:
-        return LENGTH if self._warms_up() else 1.0  # towards a single prior there is no more to learn than at the rows
+        return LENGTH
 
     def _outside(
         self,

@@ -61,8 +61,8 @@ class VariationalVarianceRegressor(SplitTrainingRegressor):
     precision_steps
         Most steps of the precision's phase, in units of ``max_steps``. ``"auto"``: 0.3 on small tables, growing with
         the root of the rows and the precision of the mean, up to 1.4, which it is with up to three inputs; twice that
-        where pseudo-inputs have a prior of their own, after a warm-up. It ends when held-out rows have not improved for
-        0.4, or 0.2 below 1,000 rows of four inputs or more.
+        where there are pseudo-inputs, after a warm-up where they have a prior of their own. It ends when held-out rows
+        have not improved for 0.4, or 0.2 below 1,000 rows of four inputs or more.
     batch_size, learning_rate, validation_fraction
         Of each phase; with four inputs or more the means take twice the rate, and half a batch of pseudo-inputs goes
         with each batch of rows.

@@ -236,7 +236,7 @@ def sound(workshop: Workshop) -> Piece:
         f"its log-likelihood is above VV's on {ahead[1].value} sets, in the median by {inside} nats.",
         ("Eighteen methods on the same splits, each as its own paper says, checked against its published level; "
          "marginal log-likelihoods; rows inside and in the hole apart; paired differences with corrected intervals.",
-         "The records are those of one run, as their provenance says."),
+         "The provenance of the records says which run each is of."),
         tables=tuple(_plain(table) for table in tables),
     )  # fmt: skip
 
