@@ -87,7 +87,7 @@ def test_on_a_small_table_the_growth_is_in_proportion_to_the_noise(rows, relativ
     prior = graded(x, Growth(np.arange(rows), np.full(rows, 0.4), square, torch.ones(4)), noise)
     for row in (10, 11):
         there = prior(x[row : row + 1] + torch.tensor([0.0, 0.4, 0.0, 0.0]))  # no neighbour is nearer
-        near = max(float(noise[row]), 0.8 * float(noise.median()))  # quiet within half a unit, times sqrt(4)
+        near = max(float(noise[row]), 0.8 * float(noise.median()))  # a row vouches up to a distance of 0.5
         expected = 3.0 * near if relative else near + 0.05
         assert float(there.rate / (there.concentration - 1.0)) == pytest.approx(expected, rel=0.15)
 
