@@ -130,8 +130,9 @@ ABLATIONS: dict[str, Ablation] = {
     "distance-input": Ablation(
         "The distance from the data as an input of the precision networks",
         {"distance-input=on": {"distance_input": True}, "distance-input=off": {"distance_input": False}},
-        (*_FEW, "naval"),
+        (*_FEW, "boston", "ccpp", "naval", "protein"),
         _OUTSIDE,
+        trials=10,
     ),
     "precision-steps": Ablation(
         "How long the posterior may train, with pseudo-inputs and without",
