@@ -69,6 +69,30 @@ def test_the_distance_is_an_input_where_there_are_four_or_where_it_is_asked_for(
     np.testing.assert_allclose(model.predict(far, return_std=True)[1], 5.0, rtol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [60, 1_000])  # a network of two maps, and two side by side
+@pytest.mark.parametrize(("setting", "seen"), [("auto", [True, False, True]), (True, [True] * 3)])
+def test_every_other_member_sees_the_distance_unless_all_are_asked_to(rows, setting, seen):
+    X = np.random.default_rng(0).normal(size=(rows, 4)) * 3.0 + 7.0
+    settings = {**QUICK, "max_steps": 20, "n_members": 3}
+    model = DissipativeRegressor(**settings, distance_input=setting).fit(X, X[:, 0] ** 2)
+    weights = model.core_.precision_parameters["weight0"]
+    assert (weights[:, :, -1] != 0.0).any(-1).tolist() == [[each] * 2 for each in seen]
+    assert (weights[:, :, :-1] != 0.0).any(-1).all()
+
+
+def test_a_network_of_ones_own_sees_the_distance_in_every_member():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    given = []
+
+    def network(n_inputs, n_outputs):
+        given.append(n_inputs)
+        return torch.nn.Linear(n_inputs, n_outputs)
+
+    model = DissipativeRegressor(**QUICK, n_members=2, precision_network=network).fit(X, X[:, 0])
+    assert set(given) == {5}
+    assert (model.core_.precision_parameters["weight"][..., -1] != 0.0).all()
+
+
 @pytest.mark.parametrize("estimator", BOTH)
 @pytest.mark.parametrize(
     ("rows", "columns", "head", "width"),

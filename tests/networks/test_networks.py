@@ -23,6 +23,7 @@ from nescio.networks import (
     make_head,
     mlp,
 )
+from nescio.networks.mlp import without_inputs
 from nescio.networks.side_by_side import SideBySide
 
 
@@ -47,6 +48,18 @@ def test_merged_maps_equal_a_naive_loop_over_models_and_maps(activation):
         for which in range(2):
             expected = plain_forward(parameters, x, model, which, 3, ACTIVATIONS[activation])
             torch.testing.assert_close(out[model, which], expected, rtol=1e-12, atol=1e-12)
+
+
+def test_without_inputs_a_network_says_what_it_says_where_they_are_zero():
+    network = MLP(3, 2, (5, 4), "tanh", 2)
+    parameters = {name: value.double() for name, value in network.initialise(generators(1, "blind", 2)).items()}
+    x = torch.randn(2, 7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) + 1.0
+    sees = torch.tensor([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0]], dtype=torch.float64)
+    there = network(parameters, x * sees.unsqueeze(1))
+    blind = without_inputs(parameters, sees)
+    torch.testing.assert_close(network(blind, x), there, rtol=1e-12, atol=0.0)
+    assert not torch.allclose(network(parameters, x), there, rtol=1e-3)
+    assert not torch.allclose(network(without_inputs(parameters, sees.flip(0)), x), there, rtol=1e-3)
 
 
 def test_a_model_starts_from_the_same_weights_in_any_stack():

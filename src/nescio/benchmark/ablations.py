@@ -129,7 +129,11 @@ ABLATIONS: dict[str, Ablation] = {
     ),
     "distance-input": Ablation(
         "The distance from the data as an input of the precision networks",
-        {"distance-input=on": {"distance_input": True}, "distance-input=off": {"distance_input": False}},
+        {
+            "distance-input=on": {"distance_input": True},
+            "distance-input=off": {"distance_input": False},
+            "distance-input=every-other": {},
+        },
         (*_FEW, "boston", "ccpp", "naval", "protein"),
         _OUTSIDE,
         trials=10,

@@ -66,8 +66,10 @@ class DissipativeRegressor(SplitTrainingRegressor):
     distance_input
         Whether the precision networks see the distance from the data, ``log(1 + d / spacing)``, as one more input: the
         rim of the data is then easier to learn. A ``precision_network`` of your own is asked for one more input.
-        ``"auto"``: with four inputs or more. With fewer the pseudo-inputs lie close enough together, and a distance
-        that goes up and down from row to row would only make the std rough.
+        ``"auto"``: with four inputs or more, those of every other member, the first among them, and every one of your
+        own. Rows that are a little farther from the data than others are wider for members that see it, which not all
+        of them need; the mixture says both. With fewer inputs the pseudo-inputs lie close enough together, and a
+        distance that goes up and down from row to row would only make the std rough.
     placement
         Where to put pseudo-inputs: a placement of ``nescio.pseudo_inputs`` or a function with the same signature.
     n_pseudo_inputs
@@ -247,9 +249,13 @@ class DissipativeRegressor(SplitTrainingRegressor):
         shape_like = (*points.shape[:2], len(level))
         centres: Tensor = problem.once("centres", lambda: anchor_centres(x, seed))
         anchor, inputs = place_anchor(x, centres, points[:1], seed), x  # of the first pool: the same for any number
+        sees = None
         if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
             inputs = anchor.append(x, anchor.distance_to_others(x))
             points = anchor.append(points, anchor.distances(points.flatten(0, 1)).view(points.shape[:2]))
+            if self.distance_input == "auto" and self.precision_network is None:
+                sees = torch.ones(members, inputs.shape[1])
+                sees[1::2, -1] = 0.0
         select = getattr(placement, "select", None)
         pool = PseudoInputs(
             points,
@@ -258,7 +264,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
             pseudo_batch(x.shape[1], int(self.batch_size)) if select is None else points.shape[1],
             select,
         )
-        return Outside(inputs, pool, far, anchor, bool(self.anchor), self.outside_mean == "training", function)
+        return Outside(inputs, pool, far, anchor, bool(self.anchor), self.outside_mean == "training", function, sees)
 
     def _weight(self, level: Tensor, variance: Tensor) -> float:
         if self.pseudo_weight != "auto":

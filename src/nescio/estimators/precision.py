@@ -50,6 +50,8 @@ class Outside(NamedTuple):
     fade_mean: bool
     level: LevelFunction | None = None
     """The level where it is a function of x; ``prior`` is then at its average over the rows."""
+    sees: Tensor | None = None
+    """Which of ``inputs`` a member's network sees, ones and zeros ``(M, D)``; None for all of them."""
 
 
 def fit_precision(
@@ -66,6 +68,7 @@ def fit_precision(
     kl_weight: Tensor,
     offset: Tensor,
     pseudo: PseudoInputs | None,
+    sees: Tensor | None = None,
     warm_up: Schedule | None = None,
     streams: Sequence[torch.Generator],
     device: torch.device,
@@ -74,23 +77,26 @@ def fit_precision(
 ) -> tuple[Parameters, Tensor]:
     """Train M posteriors; their parameters, and the criterion each reached, ``(M,)``.
 
-    ``inside_prior`` and ``offset`` have shapes ``(M, 1, P)`` and ``(M, 2, 1, P)``, ``kl_weight`` ``(M, 1, 1)``. The
-    criterion is the negative marginal log-likelihood of the validation rows plus the pseudo-input term: without that
-    term the snapshot chosen would be arbitrary outside. During ``warm_up`` the posterior learns the priors alone, the
-    residual level at the rows and the outside prior at the pseudo-inputs: it starts from the priors everywhere, and a
-    snapshot early in the training is right outside too.
+    ``inside_prior`` and ``offset`` have shapes ``(M, 1, P)`` and ``(M, 2, 1, P)``, ``kl_weight`` ``(M, 1, 1)``;
+    ``sees (M, D)`` blots out inputs of a model, where it is zero. The criterion is the negative marginal
+    log-likelihood of the validation rows plus the pseudo-input term: without that term the snapshot chosen would be
+    arbitrary outside. During ``warm_up`` the posterior learns the priors alone, the residual level at the rows and the
+    outside prior at the pseudo-inputs: it starts from the priors everywhere, and a snapshot early in the training is
+    right outside too.
     """
     table = Table(x, residuals).to(device)
     places, heft = (part.to(device) for part in padded(validation, weights))
     prior_shape, prior_rate = inside_prior.concentration.to(device), inside_prior.rate.to(device)
     kl_weight, offset = kl_weight.to(device), offset.to(device)
     pool = None if pseudo is None else _to(pseudo, device)
+    seen = None if sees is None else sees.unsqueeze(1).to(device)
     # A tensor, since a step that is compiled for a number would be compiled again for the next one.
     precise = torch.float64 if device.type == "cpu" else torch.float32
     pseudo_weight = torch.tensor(0.0 if pseudo is None else pseudo.weight, dtype=precise, device=device)
 
     def posterior(parameters: Parameters, models: Tensor, inputs: Tensor) -> Gamma:
-        return head(network(parameters, inputs) + offset[models])
+        known = inputs if seen is None else inputs * seen[models]
+        return head(network(parameters, known) + offset[models])
 
     def at_pseudo_inputs(parameters: Parameters, models: Tensor, chosen: Tensor) -> tuple[Gamma, Gamma]:
         inputs = pool.points[models.unsqueeze(1), chosen]  # type: ignore[union-attr]

@@ -34,6 +34,7 @@ from nescio.estimators.schedules import (
 from nescio.estimators.sizes import count_divisions, count_folds, count_members, count_repeats
 from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_learner, make_network
 from nescio.networks import MLP, make_head
+from nescio.networks.mlp import without_inputs
 from nescio.networks.side_by_side import as_one
 from nescio.objectives import prior_from_residuals
 from nescio.training import Schedule
@@ -213,6 +214,7 @@ class SplitTrainingRegressor(PrecisionRegressor):
                     kl_weight=weight,
                     offset=offset,
                     pseudo=None if outside is None else outside.pseudo,
+                    sees=None if outside is None else outside.sees,
                     warm_up=warm_up_schedule(schedule, warm_steps, x.shape[1]) if self._warms_up() else None,
                     streams=generators(seed, "precision", members),
                     **common,
@@ -221,6 +223,8 @@ class SplitTrainingRegressor(PrecisionRegressor):
             parameters = {name: value[:members] for name, value in trained.items()}
             if learner is not precision_network:
                 parameters = as_one(parameters)
+            if outside is not None and outside.sees is not None:
+                parameters = without_inputs(parameters, outside.sees[:members])
         inside = Gamma(prior.concentration[0, 0], prior.rate[0, 0]) if kl_weight else None
         core = CoreModel(
             means.mean,

@@ -12,7 +12,7 @@ from torch import Tensor
 from nescio._validation import check_integer, check_one_of, check_positive, check_widths
 from nescio.networks.stack import Parameters
 
-__all__ = ["ACTIVATIONS", "MLP"]
+__all__ = ["ACTIVATIONS", "MLP", "without_inputs"]
 
 
 class _TanhLayer(torch.autograd.Function):
@@ -144,6 +144,14 @@ class MLP:
             return 2.0 * torch.sigmoid(2.0 * (torch.bmm(hidden, weight) + bias)) - 1.0
         value: Tensor = _TanhLayer.apply(bias, hidden, weight)  # type: ignore[no-untyped-call]
         return value
+
+
+def without_inputs(parameters: Parameters, sees: Tensor) -> Parameters:
+    """Parameters of an :class:`MLP` that says of all inputs what this one says where those it does not see are zero.
+
+    Shapes: ``sees (M, D)``, ones and zeros.
+    """
+    return parameters | {"weight0": parameters["weight0"] * sees[:, None, :, None]}
 
 
 def _column(hidden: Tensor, weight: Tensor) -> Tensor:
