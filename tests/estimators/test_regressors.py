@@ -12,10 +12,11 @@ from scipy import optimize, stats
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio.calibration import fit_support
+from nescio.estimators.dissipative import default_placement
 from nescio.estimators.grading import prior_from_blocks
 from nescio.estimators.means import Growth, hold_out
 from nescio.estimators.problem import Problem
-from nescio.pseudo_inputs import BruteForce, FarNoise, GaussianNoise, LevelSet, MixtureDescent, Rejected
+from nescio.pseudo_inputs import BruteForce, FarNoise, GaussianNoise, LevelSet, MixtureDescent, MultiScale, Rejected
 from nescio.training import train
 
 QUICK = {"max_steps": 6, "hidden": (8,), "mean_hidden": (8,), "random_state": 0}
@@ -78,6 +79,11 @@ def test_every_other_member_sees_the_distance_unless_all_are_asked_to(rows, sett
     weights = model.core_.precision_parameters["weight0"]
     assert (weights[:, :, -1] != 0.0).any(-1).tolist() == [[each] * 2 for each in seen]
     assert (weights[:, :, :-1] != 0.0).any(-1).all()
+
+
+@pytest.mark.parametrize(("rows", "columns", "share"), [(1_000, 4, 0.25), (999, 4, 0.0), (1_000, 3, 0.0)])
+def test_some_pseudo_inputs_lie_along_one_input_where_there_are_rows_and_inputs(rows, columns, share):
+    assert default_placement(rows, columns) == Rejected(MultiScale(one_input=share))
 
 
 def test_a_network_of_ones_own_sees_the_distance_in_every_member():

@@ -162,6 +162,7 @@ ABLATIONS: dict[str, Ablation] = {
     "placements": Ablation(
         "Where the pseudo-inputs are",
         {
+            "placement=multi-scale-one-input": {},
             "placement=multi-scale": {"placement": Rejected(MultiScale())},
             "placement=multi-scale-unrejected": {"placement": MultiScale()},
             "placement=gaussian-noise": {"placement": GaussianNoise()},

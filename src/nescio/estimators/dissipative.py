@@ -21,15 +21,16 @@ from nescio.estimators.pilot import Pilot
 from nescio.estimators.precision import Outside, PseudoInputs
 from nescio.estimators.problem import Problem
 from nescio.estimators.schedules import pseudo_batch
-from nescio.estimators.sizes import FEW_INPUTS, count_members
+from nescio.estimators.sizes import FEW_INPUTS, count_members, is_small
 from nescio.estimators.split import SplitTrainingRegressor
 from nescio.objectives import constant_prior, prior_from_level
 from nescio.pseudo_inputs import MultiScale, Placement, Rejected
 
-__all__ = ["DissipativeRegressor"]
+__all__ = ["DissipativeRegressor", "default_placement"]
 
 LARGEST_OUTSIDE_SHAPE = 3.0  # a stable variance, and tails no lighter than the data's
 POOL = 20_000  # a small pool is learned by heart, and the std between its points is then arbitrary
+ONE_INPUT = 0.25  # of the pool: what is beyond a range in one column must be learned, and the rest too
 CONTRAST_POWER = 2.0  # the pull of the divergence on a too narrow posterior grows faster than the contrast itself
 FINITE = "for a finite predictive variance"
 LENGTH = 2.0  # there is more to learn than at the rows alone, and on large, precise tables it is still being learned
@@ -71,7 +72,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
         of them need; the mixture says both. With fewer inputs the pseudo-inputs lie close enough together, and a
         distance that goes up and down from row to row would only make the std rough.
     placement
-        Where to put pseudo-inputs: a placement of ``nescio.pseudo_inputs`` or a function with the same signature.
+        Where to put pseudo-inputs: a placement of ``nescio.pseudo_inputs`` or a function with the same signature. None:
+        ``Rejected(MultiScale())``, with four inputs and 1,000 rows or more a quarter of the points along one input.
     n_pseudo_inputs
         How many of them, K; ``"auto"``: 20,000, since a small pool is learned by heart.
     pseudo_weight
@@ -232,7 +234,7 @@ class DissipativeRegressor(SplitTrainingRegressor):
         concentration = min(tail, LARGEST_OUTSIDE_SHAPE) if self.outside_shape == "auto" else float(self.outside_shape)
         far = prior_from_level(level, concentration)
 
-        placement = self.placement if self.placement is not None else Rejected(MultiScale())
+        placement = self.placement if self.placement is not None else default_placement(*x.shape)
         count = POOL if self.n_pseudo_inputs == "auto" else self.n_pseudo_inputs
         members = count_members(self, *x.shape)
         points: Tensor = problem.most(
@@ -271,6 +273,16 @@ class DissipativeRegressor(SplitTrainingRegressor):
             return float(self.pseudo_weight)
         contrast = float((2.0 * level.log() - variance.log()).mean())
         return max(1.0, contrast) ** -CONTRAST_POWER
+
+
+def default_placement(n_rows: int, n_inputs: int) -> Placement:
+    """Off the data at every distance; with more than a few inputs also along each of them.
+
+    Not so on a small table: the growth of its error counts an input by the slope of the mean, and where that is flat
+    points along it would teach that nothing is amiss.
+    """
+    along = n_inputs > FEW_INPUTS and not is_small(n_rows, n_inputs)
+    return Rejected(MultiScale(one_input=ONE_INPUT if along else 0.0))
 
 
 def _placed(placement: Placement, x: Tensor, count: int, streams: list[torch.Generator]) -> Tensor:

@@ -13,6 +13,7 @@ from nescio.distributions import Gamma, StudentT, gamma_kl
 from nescio.estimators.levels import LevelFunction
 from nescio.estimators.means import padded
 from nescio.networks import Anchor, Head, Network, Parameters
+from nescio.networks.mlp import without_inputs
 from nescio.objectives import PointLosses, dissipative_loss, join_priors, joint_dissipative_loss
 from nescio.training import Draw, Sampler, Schedule, Table, train
 
@@ -78,7 +79,8 @@ def fit_precision(
     """Train M posteriors; their parameters, and the criterion each reached, ``(M,)``.
 
     ``inside_prior`` and ``offset`` have shapes ``(M, 1, P)`` and ``(M, 2, 1, P)``, ``kl_weight`` ``(M, 1, 1)``;
-    ``sees (M, D)`` blots out inputs of a model, where it is zero. The criterion is the negative marginal
+    ``sees (M, D)`` blots out inputs of a model where it is zero, and what is learned makes nothing of them. The
+    criterion is the negative marginal
     log-likelihood of the validation rows plus the pseudo-input term: without that term the snapshot chosen would be
     arbitrary outside. During ``warm_up`` the posterior learns the priors alone, the residual level at the rows and the
     outside prior at the pseudo-inputs: it starts from the priors everywhere, and a snapshot early in the training is
@@ -160,7 +162,10 @@ def fit_precision(
         first = sampler if warm_up.batch_size == schedule.batch_size else draws(warm_up.batch_size)
         start = train(start, towards_priors, first, warm_up, compile=compile, progress=progress).parameters
     trained = train(start, losses, sampler, schedule, criterion=criterion, compile=compile, progress=progress)
-    return {name: value.cpu() for name, value in trained.parameters.items()}, trained.criterion.cpu()
+    learned = {name: value.cpu() for name, value in trained.parameters.items()}
+    if sees is not None:
+        learned = without_inputs(learned, sees[: len(streams)])
+    return learned, trained.criterion.cpu()
 
 
 def _to(pseudo: PseudoInputs, device: torch.device) -> PseudoInputs:

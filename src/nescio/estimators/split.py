@@ -34,7 +34,6 @@ from nescio.estimators.schedules import (
 from nescio.estimators.sizes import count_divisions, count_folds, count_members, count_repeats
 from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_learner, make_network
 from nescio.networks import MLP, make_head
-from nescio.networks.mlp import without_inputs
 from nescio.networks.side_by_side import as_one
 from nescio.objectives import prior_from_residuals
 from nescio.training import Schedule
@@ -223,8 +222,6 @@ class SplitTrainingRegressor(PrecisionRegressor):
             parameters = {name: value[:members] for name, value in trained.items()}
             if learner is not precision_network:
                 parameters = as_one(parameters)
-            if outside is not None and outside.sees is not None:
-                parameters = without_inputs(parameters, outside.sees[:members])
         inside = Gamma(prior.concentration[0, 0], prior.rate[0, 0]) if kl_weight else None
         core = CoreModel(
             means.mean,

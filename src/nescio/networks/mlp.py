@@ -147,11 +147,12 @@ class MLP:
 
 
 def without_inputs(parameters: Parameters, sees: Tensor) -> Parameters:
-    """Parameters of an :class:`MLP` that says of all inputs what this one says where those it does not see are zero.
+    """Parameters of an :class:`MLP`, or of several side by side, that makes nothing of the inputs it does not see.
 
-    Shapes: ``sees (M, D)``, ones and zeros.
+    It says of any inputs what the one given says where those are zero. Shapes: ``sees (M, D)``, ones and zeros.
     """
-    return parameters | {"weight0": parameters["weight0"] * sees[:, None, :, None]}
+    first = [name for name in parameters if name.endswith("weight0")]
+    return parameters | {name: parameters[name] * sees[:, None, :, None] for name in first}
 
 
 def _column(hidden: Tensor, weight: Tensor) -> Tensor:
