@@ -162,7 +162,7 @@ ABLATIONS: dict[str, Ablation] = {
     "placements": Ablation(
         "Where the pseudo-inputs are",
         {
-            "placement=multi-scale-one-input": {},
+            "placement=multi-scale-one-input": {"placement": Rejected(MultiScale(one_input=0.25))},
             "placement=multi-scale": {"placement": Rejected(MultiScale())},
             "placement=multi-scale-unrejected": {"placement": MultiScale()},
             "placement=gaussian-noise": {"placement": GaussianNoise()},
@@ -173,7 +173,7 @@ ABLATIONS: dict[str, Ablation] = {
             "placement=descent": {"placement": MixtureDescent()},
             "placement=descent-as-run": {"placement": _AS_RUN},
         },
-        _FEW,
+        (*_FEW, "protein"),
         _OUTSIDE,
     ),
     "pseudo-weight": Ablation(
