@@ -80,11 +80,10 @@ def fit_precision(
 
     ``inside_prior`` and ``offset`` have shapes ``(M, 1, P)`` and ``(M, 2, 1, P)``, ``kl_weight`` ``(M, 1, 1)``;
     ``sees (M, D)`` blots out inputs of a model where it is zero, and what is learned makes nothing of them. The
-    criterion is the negative marginal
-    log-likelihood of the validation rows plus the pseudo-input term: without that term the snapshot chosen would be
-    arbitrary outside. During ``warm_up`` the posterior learns the priors alone, the residual level at the rows and the
-    outside prior at the pseudo-inputs: it starts from the priors everywhere, and a snapshot early in the training is
-    right outside too.
+    criterion is the negative marginal log-likelihood of the validation rows plus the pseudo-input term: without that
+    term the snapshot chosen would be arbitrary outside. During ``warm_up`` the posterior learns the priors alone, the
+    residual level at the rows and the outside prior at the pseudo-inputs: it starts from the priors everywhere, and a
+    snapshot early in the training is right outside too.
     """
     table = Table(x, residuals).to(device)
     places, heft = (part.to(device) for part in padded(validation, weights))
