@@ -70,11 +70,19 @@ def test_the_distance_is_an_input_where_there_are_four_or_where_it_is_asked_for(
     np.testing.assert_allclose(model.predict(far, return_std=True)[1], 5.0, rtol=1e-5)
 
 
-@pytest.mark.parametrize("rows", [60, 1_000])  # a network of two maps, and two side by side
-@pytest.mark.parametrize(("setting", "seen"), [("auto", [True, False, True]), (True, [True] * 3)])
+@pytest.mark.parametrize(
+    ("rows", "setting", "seen"),  # with 60 rows a network of two maps, with 1,000 two side by side
+    [
+        (60, "auto", [True, False, True]),
+        (1_000, "auto", [False, True, False]),
+        (1_000, "auto", [True]),
+        (60, True, [True] * 3),
+        (1_000, True, [True] * 3),
+    ],
+)
 def test_every_other_member_sees_the_distance_unless_all_are_asked_to(rows, setting, seen):
     X = np.random.default_rng(0).normal(size=(rows, 4)) * 3.0 + 7.0
-    settings = {**QUICK, "max_steps": 20, "n_members": 3}
+    settings = {**QUICK, "max_steps": 20, "n_members": len(seen)}
     model = DissipativeRegressor(**settings, distance_input=setting).fit(X, X[:, 0] ** 2)
     weights = model.core_.precision_parameters["weight0"]
     assert (weights[:, :, -1] != 0.0).any(-1).tolist() == [[each] * 2 for each in seen]

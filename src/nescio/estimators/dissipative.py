@@ -21,7 +21,7 @@ from nescio.estimators.pilot import Pilot
 from nescio.estimators.precision import Outside, PseudoInputs
 from nescio.estimators.problem import Problem
 from nescio.estimators.schedules import pseudo_batch
-from nescio.estimators.sizes import FEW_INPUTS, count_members, is_small
+from nescio.estimators.sizes import FEW_INPUTS, count_members, first_to_see, is_small
 from nescio.estimators.split import SplitTrainingRegressor
 from nescio.objectives import constant_prior, prior_from_level
 from nescio.pseudo_inputs import MultiScale, Placement, Rejected
@@ -67,9 +67,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
     distance_input
         Whether the precision networks see the distance from the data, ``log(1 + d / spacing)``, as one more input: the
         rim of the data is then easier to learn. A ``precision_network`` of your own is asked for one more input.
-        ``"auto"``: with four inputs or more, those of every other member, the first among them, and every one of your
-        own. Rows that are a little farther from the data than others are wider for members that see it, which not all
-        of them need; the mixture says both. With fewer inputs the pseudo-inputs lie close enough together, and a
+        ``"auto"``: with four inputs or more, those of every other member, two of five and five of ten, and every one of
+        your own. Rows that are a little farther from the data than others are wider for members that see it, which not
+        all of them need; the mixture says both. With fewer inputs the pseudo-inputs lie close enough together, and a
         distance that goes up and down from row to row would only make the std rough.
     placement
         Where to put pseudo-inputs: a placement of ``nescio.pseudo_inputs`` or a function with the same signature. None:
@@ -257,7 +257,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
             points = anchor.append(points, anchor.distances(points.flatten(0, 1)).view(points.shape[:2]))
             if self.distance_input == "auto" and self.precision_network is None:
                 sees = torch.ones(members, inputs.shape[1])
-                sees[1::2, -1] = 0.0
+                sees[:, -1] = 0.0
+                sees[first_to_see(members, *x.shape) :: 2, -1] = 1.0
         select = getattr(placement, "select", None)
         pool = PseudoInputs(
             points,

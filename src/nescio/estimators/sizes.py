@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["FEW_INPUTS", "SMALL", "count_divisions", "count_folds", "count_members", "count_repeats", "is_small"]
+__all__ = [
+    "FEW_INPUTS",
+    "SMALL",
+    "count_divisions",
+    "count_folds",
+    "count_members",
+    "count_repeats",
+    "first_to_see",
+    "is_small",
+]
 
 FEW_INPUTS = 3  # up to here some hundred rows and 20,000 pseudo-inputs cover the data and their rim well
 VERY_FEW_ROWS = 500  # below it folds cost little
@@ -39,6 +48,15 @@ def count_members(model: Any, n_rows: int, n_inputs: int) -> int:
     if n_rows >= MANY_ROWS:
         return FEW_MEMBERS
     return MANY_MEMBERS if is_small(n_rows, n_inputs) else MEMBERS
+
+
+def first_to_see(n_members: int, n_rows: int, n_inputs: int) -> int:
+    """The member from which on every other one sees the distance from the data: the second, so that of five two do.
+
+    The first where it is alone, and on a small table, whose ten members are shared out evenly either way; with few
+    inputs none of them need see it.
+    """
+    return int(n_members > 1 and n_inputs > FEW_INPUTS and not is_small(n_rows, n_inputs))
 
 
 def count_repeats(model: Any, n_rows: int, n_inputs: int) -> int:

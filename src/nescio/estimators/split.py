@@ -31,7 +31,7 @@ from nescio.estimators.schedules import (
     precision_schedule,
     warm_up_schedule,
 )
-from nescio.estimators.sizes import count_divisions, count_folds, count_members, count_repeats
+from nescio.estimators.sizes import count_divisions, count_folds, count_members, count_repeats, first_to_see
 from nescio.estimators.split_settings import GAIN, candidates, check_settings, make_learner, make_network
 from nescio.networks import MLP, make_head
 from nescio.networks.side_by_side import as_one
@@ -286,10 +286,12 @@ class SplitTrainingRegressor(PrecisionRegressor):
         return self._length() * posterior_share(n_rows, n_inputs, variance)
 
     def _second_phase(self, n_rows: int, n_inputs: int) -> tuple[Any, ...]:
-        """All that a member's posterior depends on; how many others there are, where their folds are dealt again."""
+        """All that a posterior depends on: who sees the distance, and how many there are where folds are dealt anew."""
         own = self.get_params(deep=False)
         names = [name for name in sorted(own) if name not in (*LOOSE, *OF_MEANS)]
-        return type(self).__name__, *self._first_phase(n_rows, n_inputs), *(f"{name}={own[name]!r}" for name in names)
+        seeing = first_to_see(count_members(self, n_rows, n_inputs), n_rows, n_inputs)
+        settings = (f"{name}={own[name]!r}" for name in names)
+        return type(self).__name__, seeing, *self._first_phase(n_rows, n_inputs), *settings
 
 
 def _lengthen(bar: Any, steps: int) -> None:

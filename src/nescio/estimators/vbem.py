@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import torch
@@ -29,6 +28,7 @@ __all__ = ["VBEMRegressor", "gamma_from_normals", "log_mixture", "mixture_kl"]
 START = 3.0  # raw shapes and rates of the components start uniformly within plus and minus this, as the authors have it
 SMALLEST_RATE = 1e-8  # the logarithm stays finite where softplus is zero
 SECOND_RATE = 0.3  # of the learning rate: steps as large as the mean's own would unlearn it where noise is small
+SMALLEST_WEIGHT = 1e-30  # of a proposal: its logarithm stays finite
 SMALLEST_CUBE_ROOT = 1e-4  # of a proposal relative to its middle; what falls below has no weight
 
 
@@ -80,7 +80,9 @@ def mixture_kl(q: Gamma, log_share: Tensor, prior: Gamma, noise: Tensor) -> Tens
     alpha = q.concentration
     entropy = alpha - q.rate.log() + torch.lgamma(alpha) + (1.0 - alpha) * torch.digamma(alpha)
     value, weight = gamma_from_normals(alpha.unsqueeze(2), noise)
-    joint = reduce(torch.mul, weight.unbind(-1))  # the gradient of prod looks for zeros, which no captured graph may do
+    # Of all outputs together. The gradient of prod looks for zeros, which no captured graph may do; a product of the
+    # single ones would be compiled anew for each number of them. What is as good as zero weighs nothing either way.
+    joint = weight.clamp_min(SMALLEST_WEIGHT).log().sum(-1).exp()
     cross = joint * log_mixture(value / q.rate.unsqueeze(2), log_share, prior)
     return -entropy.sum(-1) - cross.mean(-1)
 
