@@ -13,7 +13,7 @@ from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio.datasets.toy import toy_mean, toy_regression, toy_std
 from nescio.estimators import precision, schedules, split
 from nescio.estimators.schedules import mean_schedule, posterior_share, precision_schedule, warm_up_schedule
-from nescio.estimators.sizes import count_members
+from nescio.estimators.sizes import count_members, first_to_see
 from nescio.pseudo_inputs import BruteForce
 from nescio.training import Sampler, Schedule
 
@@ -58,6 +58,13 @@ def test_a_posterior_is_as_long_as_rows_and_precision_make_it(rows, variance, sh
 def test_small_tables_have_more_posteriors_and_large_ones_two(rows, inputs, members):
     assert count_members(VariationalVarianceRegressor(), rows, inputs) == members
     assert count_members(VariationalVarianceRegressor(n_members=3), rows, inputs) == 3
+
+
+@pytest.mark.parametrize(("rows", "inputs", "seeing"), [(999, 4, 5), (1_000, 4, 2), (9_999, 9, 2), (10_000, 4, 1)])
+def test_at_most_half_of_the_members_see_the_distance(rows, inputs, seeing):
+    members = count_members(DissipativeRegressor(), rows, inputs)
+    assert len(range(members)[first_to_see(members, rows, inputs) :: 2]) == seeing
+    assert first_to_see(1, rows, inputs) == 0
 
 
 @pytest.mark.parametrize(("inputs", "seen"), [(3, 8), (4, 4)])

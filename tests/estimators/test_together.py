@@ -106,6 +106,17 @@ def test_a_member_of_an_ensemble_is_not_trained_again_alone(trained):
     assert single.fit_seconds_ > 0
 
 
+def test_one_that_sees_the_distance_because_it_is_alone_is_not_the_first_of_several(trained):
+    X, y = table(2, rows=1_000)
+    wide = np.concatenate([X, X[:, :1] ** 2], axis=1)
+    settings = {"max_steps": 5, "n_folds": 2, "random_state": 0, "n_pseudo_inputs": 50}
+    models = [DissipativeRegressor(**settings, n_members=count) for count in (1, 2)]
+    single, _ = fit_family(models, wide, y)
+    assert trained == [2, 1]
+    alone = models[0].fit(wide, y)
+    np.testing.assert_allclose(single.predict_dist(wide).std, alone.predict_dist(wide).std, rtol=1e-4)
+
+
 def test_a_stack_keeps_tables_apart():
     tables = [table(2), table(3, rows=60)]
     models = [VariationalVarianceRegressor(max_steps=20, random_state=seed) for seed in (5, 6)]
