@@ -287,10 +287,9 @@ class SplitTrainingRegressor(PrecisionRegressor):
 
     def _second_phase(self, n_rows: int, n_inputs: int) -> tuple[Any, ...]:
         """All that a posterior depends on: who sees the distance, and how many there are where folds are dealt anew."""
-        own = self.get_params(deep=False)
-        names = [name for name in sorted(own) if name not in (*LOOSE, *OF_MEANS)]
+        own = sorted(self.get_params(deep=False).items())
+        settings = (f"{name}={value!r}" for name, value in own if name not in (*LOOSE, *OF_MEANS))
         seeing = first_to_see(count_members(self, n_rows, n_inputs), n_rows, n_inputs)
-        settings = (f"{name}={own[name]!r}" for name in names)
         return type(self).__name__, seeing, *self._first_phase(n_rows, n_inputs), *settings
 
 
