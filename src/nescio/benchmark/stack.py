@@ -16,12 +16,15 @@ from threadpoolctl import threadpool_limits
 
 from nescio.benchmark.ablation_runs import run_variants
 from nescio.benchmark.evaluate import evaluate
+from nescio.benchmark.memory import keep_memory
 from nescio.benchmark.methods import make_method
 from nescio.benchmark.names import FAMILY
 from nescio.benchmark.plan import TRIALS, Request, Stack, Table, Task, task_seed
 from nescio.benchmark.store import Failure, Measurement
 from nescio.datasets.benchmark_splits import Split, make_splits
 from nescio.datasets.uci import UCIData, load_uci
+from nescio.estimators.base import DistributionRegressor
+from nescio.estimators.core import CoreModel
 from nescio.estimators.problem import SUPPORT
 from nescio.estimators.together import fit_family, fit_stack
 
@@ -79,6 +82,7 @@ def stack_parts(stack: Stack) -> list[Stack]:
 def _quiet_worker() -> Iterator[None]:
     """One thread, since two on a shared core are slower than one; and no warnings across the progress bar."""
     torch.set_num_threads(1)
+    keep_memory()
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -128,7 +132,8 @@ def _together(stack: Stack) -> list[Measurement]:
     else:
         fitted = fit_stack(models, [_rows(data, splits[task.trial]) for task in tasks], memos)
     share = (time.perf_counter() - began) / len(tasks)
-    measurements = []
+    measurements: list[Measurement] = []
+    found: list[tuple[DistributionRegressor, list[tuple[str, str, float]]]] = []
     for task, model, own, memo in zip(tasks, fitted, known, memos, strict=True):
         saved = own.memo[SUPPORT][1] if SUPPORT in own.memo else 0.0
         if SUPPORT in memo:
@@ -136,10 +141,24 @@ def _together(stack: Stack) -> list[Measurement]:
         began = time.perf_counter()
         # Of a family: with the phases that it shares; of others: with the support, if it was there.
         alone = getattr(model, "fit_seconds_", share + saved)
-        values = evaluate(model, data, splits[task.trial], task_seed(task), own.aurocs)
+        twin = next((values for each, values in found if _one_fit(each, model)), None)
+        values = twin or evaluate(model, data, splits[task.trial], task_seed(task), own.aurocs)
+        found.append((model, values))
         seconds = share + time.perf_counter() - began
         measurements.append(Measurement(task, [*values, ("all", "seconds", alone)], seconds))
     return measurements
+
+
+def _one_fit(one: DistributionRegressor, other: DistributionRegressor) -> bool:
+    """Whether two methods of a family came to one and the same model: they differ in ``n_members`` by name alone."""
+    settings = [repr(model.get_params(deep=False) | {"n_members": None}) for model in (one, other)]
+    return (
+        type(one) is type(other)
+        and settings[0] == settings[1]
+        and isinstance(one.core_, CoreModel)
+        and isinstance(other.core_, CoreModel)
+        and one.core_.members == other.core_.members
+    )
 
 
 def _rows(data: UCIData, split: Split) -> tuple[np.ndarray, np.ndarray]:
