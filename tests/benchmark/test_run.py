@@ -11,6 +11,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nescio._validation import InputError
@@ -21,7 +22,10 @@ from nescio.benchmark.names import METRICS
 from nescio.benchmark.plan import Request, Stack, Table, Task, make_plan
 from nescio.benchmark.run import missing_stacks, run_plan
 from nescio.benchmark.stack import Outcome, run_stack
-from nescio.benchmark.store import Failure, Store
+from nescio.benchmark.store import Failure, Measurement, Store
+from nescio.cli.bench import _account
+from nescio.datasets.uci import UCIData
+from nescio.estimators import DissipativeRegressor, VariationalVarianceRegressor
 
 SCRIPT = Path(__file__).with_name("made_up_run.py")
 _spec = importlib.util.spec_from_file_location("made_up_run", SCRIPT)
@@ -318,6 +322,7 @@ def test_a_stack_that_fails_is_run_again_task_by_task(monkeypatch):
     outcome = run_stack(Stack(tasks))
     assert calls == [4, 1, 1, 1, 1]
     assert outcome.measurements == ["measured 0", "measured 1", "measured 3"]
+    assert outcome.apart.startswith("ValueError: trial two is bad (in together, line ")
     ((task, error),) = outcome.failures
     assert task.trial == 2
     assert error.startswith("ValueError: trial two is bad (in together, line ")
@@ -367,3 +372,46 @@ def test_the_paper_s_rows_become_one_measurement_per_trial(monkeypatch):
     found = {(each.task.method, each.task.trial): each.values for each in measurements}
     assert found["vv", 2][0] == ("all", "elbo", 1.0)
     assert {metric for _, metric, _ in found["d-vv", 1]} == {"elbo", "seconds"} <= METRICS.keys()
+
+
+def test_what_made_stacks_run_part_by_part_is_told(tmp_path):
+    tasks = [Task("sound", "boston", "gap", "gp", trial) for trial in range(3)]
+    words = {0: "", 1: "ValueError: no", 2: "ValueError: no"}
+    with Store(tmp_path / "a.db", create=True) as store:
+        run = lambda stack: Outcome([Measurement(stack.tasks[0], [], 1.0)], [], words[stack.tasks[0].trial])
+        summary = run_plan([Stack((task,)) for task in tasks], store, execute=run, jobs=1)
+    assert summary.apart == {"ValueError: no": 2}
+    assert "2 stacks failed as a whole and were run part by part: ValueError: no" in _account(summary, [])
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(1_200, {"d-vv", "vv"}), (300, {"d-vv", "d-vv-ensemble", "vv"})])
+def test_methods_that_came_to_one_model_are_measured_once(monkeypatch, rows, expected):
+    rng = np.random.default_rng(rows)
+    X = rng.normal(size=(rows, 4))
+    table = UCIData("made-up", X, X[:, :1] + rng.normal(size=(rows, 1)), (), ())
+    models = {
+        "d-vv": DissipativeRegressor(max_steps=4),
+        "d-vv-ensemble": DissipativeRegressor(max_steps=4, n_members=5),
+        "vv": VariationalVarianceRegressor(max_steps=4),
+    }
+    name_of = {id(model): name for name, model in models.items()}
+    measured = []
+
+    def evaluate(model, *rest):
+        kind = "vv" if isinstance(model, VariationalVarianceRegressor) else None
+        measured.append(kind or ("d-vv" if model.n_members == "auto" else "d-vv-ensemble"))
+        return [("all", "rmse", float(len(measured)))]
+
+    monkeypatch.setattr(stack_module, "_load", lambda name: table)
+    monkeypatch.setattr(stack_module, "evaluate", evaluate)
+    monkeypatch.setattr(
+        stack_module, "make_method", lambda name, *, seed, compiled: models[name].set_params(random_state=seed)
+    )
+    outcome = run_stack(Stack(tuple(Task("sound", "made-up", "standard", name, 0) for name in name_of.values())))
+    assert outcome.failures == []
+    assert outcome.apart == ""
+    assert set(measured) == expected
+    assert len(measured) == len(expected)
+    values = {each.task.method: each.values[0] for each in outcome.measurements}
+    assert (values["d-vv"] == values["d-vv-ensemble"]) == ("d-vv-ensemble" not in expected)
+    assert values["vv"] != values["d-vv"]

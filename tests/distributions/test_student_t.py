@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from torch import Tensor
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nescio._validation import InputError
 from nescio.distributions import Gamma, StudentT, StudentTMixture
@@ -30,6 +31,33 @@ def double(*values: object) -> tuple[Tensor, ...]:
 def assert_mean(samples: Tensor, expected: Tensor, sigmas: float = 5.0) -> None:
     error = samples.std(0) / math.sqrt(len(samples))
     assert bool(((samples.mean(0) - expected).abs() < sigmas * error).all())
+
+
+class _Called(TorchDispatchMode):
+    """Names of the operations that torch carries out."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(func._schema.name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_number_is_not_copied_from_the_host_which_would_break_a_captured_graph():
+    loc, scale = double([0.3, -1.2], [0.5, 2.0])
+    copy = "aten::lift_fresh"
+    with _Called() as wrong:
+        torch.tensor(math.inf)
+    assert copy in wrong.names
+    with _Called() as right:
+        dist = StudentT(math.inf, loc, scale)
+        dist.log_prob(loc + 1.0)
+    assert copy not in right.names
+    assert_close(
+        dist.log_prob(loc + 1.0), StudentT(torch.full((2,), math.inf).double(), loc, scale).log_prob(loc + 1.0)
+    )
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ class Summary(NamedTuple):
     there: int
     seconds: float
     spent: dict[str, float]  # method -> seconds of the workers, the most first
+    apart: dict[str, int]  # error -> stacks that were run part by part because of it, which takes longer
 
     @property
     def shares(self) -> dict[str, float]:
@@ -77,6 +78,7 @@ def run_plan(
     there = sum(len(stack.tasks) for stack in stacks) - sum(len(stack.tasks) for stack in missing)
     spent: dict[str, float] = {}
     counts: Counter[str] = Counter()
+    apart: Counter[str] = Counter()
     total = sum(len(stack.tasks) for stack in missing)
     with tqdm(total=total, unit="trial", smoothing=0.0, disable=None if total else True) as bar:
 
@@ -85,6 +87,7 @@ def run_plan(
             for measurement in outcome.measurements:
                 spent[measurement.task.method] = spent.get(measurement.task.method, 0.0) + measurement.seconds
             counts.update(measured=len(outcome.measurements), failed=len(outcome.failures))
+            apart.update([outcome.apart] if outcome.apart else [])
             bar.set_postfix_str(f"{stack.tasks[0].dataset}, {counts['failed']} failed")
             bar.update(len(stack.tasks))
 
@@ -92,7 +95,7 @@ def run_plan(
             with open_engine(engine, jobs, address) as pool:
                 _carry_out(missing, pool, execute, finish)
     ordered = dict(sorted(spent.items(), key=lambda each: -each[1]))
-    return Summary(counts["measured"], counts["failed"], there, time.perf_counter() - began, ordered)
+    return Summary(counts["measured"], counts["failed"], there, time.perf_counter() - began, ordered, dict(apart))
 
 
 def _carry_out(

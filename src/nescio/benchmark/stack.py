@@ -36,6 +36,8 @@ class Outcome(NamedTuple):
 
     measurements: list[Measurement]
     failures: list[Failure]
+    apart: str = ""
+    """Why it was run part by part, where it failed as a whole."""
 
 
 def describe(request: Request) -> dict[str, Table]:
@@ -58,9 +60,10 @@ def run_stack(stack: Stack) -> Outcome:
         try:
             return Outcome(_together(stack), [])
         except Exception as error:
+            words = error_words(error)
             if len(parts) == 1:
-                return Outcome([], [Failure(task, error_words(error)) for task in stack.tasks])
-        outcome = Outcome([], [])
+                return Outcome([], [Failure(task, words) for task in stack.tasks])
+        outcome = Outcome([], [], words)
         for part in parts:
             try:
                 outcome.measurements.extend(_together(part))

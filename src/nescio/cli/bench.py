@@ -186,6 +186,9 @@ def _account(summary: Summary, failures: Sequence[Failure]) -> str:
     if summary.shares:
         shares = ", ".join(f"{method} {100.0 * share:.1f} %" for method, share in summary.shares.items())
         lines.append(f"Share of the workers' time: {shares}.")
+    lines += [
+        f"{count} stacks failed as a whole and were run part by part: {why}" for why, count in summary.apart.items()
+    ]
     lines += [f"Failed: {' '.join(map(str, failure.task))}: {failure.error}" for failure in failures[:10]]
     if len(failures) > 10:
         lines.append(f"... and {len(failures) - 10} more failures; the store has them all.")

@@ -37,6 +37,11 @@ class StudentT(torch.distributions.StudentT):
         scale: Tensor | float = 1.0,
         validate_args: bool | None = False,
     ) -> None:
+        like = next((part for part in (df, loc, scale) if isinstance(part, Tensor)), None)
+        if like is not None:  # filled in where the others are: a copy from the host would break a captured CUDA graph
+            df, loc, scale = (
+                part if isinstance(part, Tensor) else like.new_full((), part) for part in (df, loc, scale)
+            )
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         Distribution.__init__(self, self.df.shape, validate_args=validate_args)
 
