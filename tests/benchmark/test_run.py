@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from nescio.benchmark.engines import open_engine
 from nescio.benchmark.exports import export_records, read_values
 from nescio.benchmark.names import METRICS
 from nescio.benchmark.plan import Request, Stack, Table, Task, make_plan
-from nescio.benchmark.run import missing_stacks, run_plan
+from nescio.benchmark.run import Summary, missing_stacks, run_plan
 from nescio.benchmark.stack import Outcome, run_stack
 from nescio.benchmark.store import Failure, Measurement, Store
 from nescio.cli.bench import _account
@@ -202,6 +202,7 @@ def test_a_task_that_no_worker_survives_is_found_and_left_behind(tmp_path, monke
         assert {failure.task for failure in store.failures()} == deadly
         assert all(failure.error == "no worker survived it (Broken: a worker is gone)" for failure in store.failures())
         assert len(store.done()) == summary.measured == 42 - 2
+    assert summary.apart == {"Broken: a worker is gone": 2}
     assert len(log) < 4 * len(plan)
 
 
@@ -366,8 +367,9 @@ def test_the_paper_s_rows_become_one_measurement_per_trial(monkeypatch):
     monkeypatch.setattr(paper, "run_paper", made_up_paper)
     monkeypatch.setattr(stack_module, "_load", lambda name: None)
     plan = make_plan(Request("paper", ("yacht",), ("vv", "d-vv"), ("gap",)), {"yacht": Table(308, {"gap": 3})})
-    measurements, failures = run_stack(plan[0])
+    measurements, failures, apart = run_stack(plan[0])
     assert failures == []
+    assert apart == ""
     assert len(measurements) == 6
     found = {(each.task.method, each.task.trial): each.values for each in measurements}
     assert found["vv", 2][0] == ("all", "elbo", 1.0)
@@ -381,37 +383,52 @@ def test_what_made_stacks_run_part_by_part_is_told(tmp_path):
         run = lambda stack: Outcome([Measurement(stack.tasks[0], [], 1.0)], [], words[stack.tasks[0].trial])
         summary = run_plan([Stack((task,)) for task in tasks], store, execute=run, jobs=1)
     assert summary.apart == {"ValueError: no": 2}
-    assert "2 stacks failed as a whole and were run part by part: ValueError: no" in _account(summary, [])
+    assert "2 stacks run part by part, since as a whole: ValueError: no" in _account(summary, []).splitlines()
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(1_200, {"d-vv", "vv"}), (300, {"d-vv", "d-vv-ensemble", "vv"})])
-def test_methods_that_came_to_one_model_are_measured_once(monkeypatch, rows, expected):
+def test_of_many_reasons_the_commonest_are_told():
+    reasons = {f"ValueError: {number}": number for number in range(1, 13)}
+    lines = _account(Summary(1, 0, 0, 1.0, {}, reasons), []).splitlines()[1:]
+    assert len(lines) == 11
+    assert lines[0] == "12 stacks run part by part, since as a whole: ValueError: 12"
+    assert lines[-1] == "... and 2 more reasons."
+    assert _account(Summary(1, 0, 0, 1.0, {}, {"A: b": 1}), []).endswith(
+        "\n1 stack run part by part, since as a whole: A: b"
+    )
+
+
+@pytest.mark.parametrize("rows", [1_200, 300])
+def test_methods_that_came_to_one_model_are_measured_once(monkeypatch, rows):
     rng = np.random.default_rng(rows)
     X = rng.normal(size=(rows, 4))
     table = UCIData("made-up", X, X[:, :1] + rng.normal(size=(rows, 1)), (), ())
     models = {
         "d-vv": DissipativeRegressor(max_steps=4),
         "d-vv-ensemble": DissipativeRegressor(max_steps=4, n_members=5),
+        "d-vv-one-prior": DissipativeRegressor(max_steps=4, outside_prior="inside", anchor=False, distance_input=False),
         "vv": VariationalVarianceRegressor(max_steps=4),
+        "vv-no-prior": VariationalVarianceRegressor(max_steps=4, prior=None),
     }
-    name_of = {id(model): name for name, model in models.items()}
-    measured = []
+    name_of = {repr(model.get_params() | {"random_state": None}): name for name, model in models.items()}
+    measured, kept = [], []
 
     def evaluate(model, *rest):
-        kind = "vv" if isinstance(model, VariationalVarianceRegressor) else None
-        measured.append(kind or ("d-vv" if model.n_members == "auto" else "d-vv-ensemble"))
+        measured.append(name_of[repr(model.get_params() | {"random_state": None})])
         return [("all", "rmse", float(len(measured)))]
 
+    monkeypatch.setattr(stack_module, "_known", lru_cache(stack_module._known.__wrapped__))
     monkeypatch.setattr(stack_module, "_load", lambda name: table)
     monkeypatch.setattr(stack_module, "evaluate", evaluate)
+    monkeypatch.setattr(stack_module, "keep_memory", lambda: kept.append(True))
     monkeypatch.setattr(
         stack_module, "make_method", lambda name, *, seed, compiled: models[name].set_params(random_state=seed)
     )
-    outcome = run_stack(Stack(tuple(Task("sound", "made-up", "standard", name, 0) for name in name_of.values())))
+    outcome = run_stack(Stack(tuple(Task("sound", "made-up", "standard", name, 0) for name in models)))
     assert outcome.failures == []
     assert outcome.apart == ""
-    assert set(measured) == expected
-    assert len(measured) == len(expected)
+    assert kept == [True]
+    twins = rows > 1_000  # five members either way
+    assert sorted(measured) == sorted(models.keys() - ({"d-vv-ensemble"} if twins else set()))
     values = {each.task.method: each.values[0] for each in outcome.measurements}
-    assert (values["d-vv"] == values["d-vv-ensemble"]) == ("d-vv-ensemble" not in expected)
-    assert values["vv"] != values["d-vv"]
+    assert len(set(values.values())) == (4 if twins else 5)
+    assert (values["d-vv"] == values["d-vv-ensemble"]) == twins

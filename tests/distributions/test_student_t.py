@@ -45,19 +45,21 @@ class _Called(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_a_number_is_not_copied_from_the_host_which_would_break_a_captured_graph():
-    loc, scale = double([0.3, -1.2], [0.5, 2.0])
+@pytest.mark.parametrize("number", ["df", "loc", "scale"])
+def test_a_number_is_not_copied_from_the_host_which_would_break_a_captured_graph(number):
+    df, loc, scale, y = double([3.0, 7.5], [0.3, -1.2], [0.5, 2.0], [1.0, -0.2])
+    tensors, values = {"df": df, "loc": loc, "scale": scale}, {"df": math.inf, "loc": 0.7, "scale": 2}
     copy = "aten::lift_fresh"
     with _Called() as wrong:
         torch.tensor(math.inf)
     assert copy in wrong.names
     with _Called() as right:
-        dist = StudentT(math.inf, loc, scale)
-        dist.log_prob(loc + 1.0)
+        dist = StudentT(**tensors | {number: values[number]})
     assert copy not in right.names
-    assert_close(
-        dist.log_prob(loc + 1.0), StudentT(torch.full((2,), math.inf).double(), loc, scale).log_prob(loc + 1.0)
-    )
+    filled = torch.full((2,), float(values[number]), dtype=torch.float64)
+    expected = StudentT(**tensors | {number: filled})
+    assert getattr(dist, number).dtype == torch.float64
+    assert_close(dist.log_prob(y), expected.log_prob(y), rtol=0.0, atol=0.0)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 
 from nescio import DissipativeRegressor, VariationalVarianceRegressor
 from nescio._validation import InputError
-from nescio.estimators import means, precision, split
+from nescio.estimators import anchoring, dissipative, means, precision, split
 from nescio.estimators.problem import SUPPORT
 from nescio.estimators.together import fit_family, fit_stack
 
@@ -45,6 +45,28 @@ def test_a_family_learns_what_each_method_learns_alone():
         np.testing.assert_array_equal(shared.support(X), alone.support(X))
         if isinstance(alone, DissipativeRegressor):
             assert shared.core_.anchor.start == alone.core_.anchor.start
+
+
+def test_a_family_places_its_anchor_once(monkeypatch):
+    calls = []
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return anchoring.place_anchor(*arguments)
+
+    monkeypatch.setattr(dissipative, "place_anchor", counted)
+    X, y = table(4)
+    settings = {"max_steps": 10, "random_state": 3, "n_members": 2}
+    one_prior = {"outside_prior": "inside", "anchor": False, "distance_input": False}
+    models = [
+        DissipativeRegressor(**settings, n_pseudo_inputs=100),
+        DissipativeRegressor(**settings, n_pseudo_inputs=100, **one_prior),
+        DissipativeRegressor(**settings, n_pseudo_inputs=120),  # other pools: an anchor of its own
+    ]
+    shared = fit_family(models, X, y)
+    assert len(calls) == 2
+    for alone, model in zip(models, shared, strict=True):
+        assert model.core_.anchor.start == alone.fit(X, y).core_.anchor.start
 
 
 def test_members_so_many_that_the_folds_are_dealt_again_share_no_posterior_with_fewer():

@@ -6,22 +6,25 @@ import ctypes
 
 __all__ = ["keep_memory"]
 
-# The numbers of glibc's malloc.h, which are part of its interface.
+# The numbers of these settings in glibc's malloc.h.
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3
-KEPT = 2**30  # bytes that may lie free at the end of the heap
-STEP = 2**26  # bytes by which the heap grows
-LARGEST = 2**30  # bytes of an array that still comes from the heap
+LARGEST = 2**25  # bytes of an array that comes from the heap: the most that glibc has always taken
+KEPT = 2**30  # bytes that may lie free at the end of the heap: more than any stack of the comparison gives back at once
+STEP = 2**26  # bytes by which the heap grows: a few of the largest arrays
 
 
 def keep_memory() -> bool:
-    """Let this process keep up to a GiB of free memory; whether it could be asked, which only glibc can.
+    """Let this process keep free memory, for the rest of its life; whether it could be asked, which only glibc can.
 
-    A training step gives back buffers of a megabyte and asks for as much in the next one. By default glibc returns such
-    memory to the system each time, which hands it out again page by page, filled with zeros: a twentieth of the
-    time of a stack, a tenth where matrices are large.
+    Up to a GiB at the end of the heap, and whatever lies free between what is in use. A training step gives back
+    buffers of a megabyte and asks for as much in the next one. Left alone, glibc returns such memory to the system
+    again and again, and the system hands it out anew page by page, filled with zeros.
     """
     try:
         set_option = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library
         return False
-    return all([set_option(TRIM_THRESHOLD, KEPT), set_option(TOP_PAD, STEP), set_option(MMAP_THRESHOLD, LARGEST)])
+    # Each of them stops glibc from moving the threshold of mapping by itself: if that is refused, the rest would harm.
+    if not set_option(MMAP_THRESHOLD, LARGEST):
+        return False
+    return bool(set_option(TRIM_THRESHOLD, KEPT)) and bool(set_option(TOP_PAD, STEP))

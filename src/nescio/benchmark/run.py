@@ -93,7 +93,7 @@ def run_plan(
 
         if missing:
             with open_engine(engine, jobs, address) as pool:
-                _carry_out(missing, pool, execute, finish)
+                _carry_out(missing, pool, execute, finish, apart)
     ordered = dict(sorted(spent.items(), key=lambda each: -each[1]))
     return Summary(counts["measured"], counts["failed"], there, time.perf_counter() - began, ordered, dict(apart))
 
@@ -103,6 +103,7 @@ def _carry_out(
     pool: Engine,
     execute: Callable[[Stack], Outcome],
     finish: Callable[[Stack, Outcome], None],
+    apart: Counter[str],
 ) -> None:
     """Run all stacks, whatever becomes of single workers.
 
@@ -117,7 +118,7 @@ def _carry_out(
             lost = 0
         elif broken is not None:
             first, *unfinished = unfinished
-            lost = 0 if _alone(first, pool, execute, finish) else lost + 1
+            lost = 0 if _alone(first, pool, execute, finish, apart) else lost + 1
             if lost == MOST_LOST:
                 raise InputError(
                     f"{lost} stacks in a row came to nothing ({_words(broken)}); see to the workers, then run it again."
@@ -149,13 +150,17 @@ def _alone(
     pool: Engine,
     execute: Callable[[Stack], Outcome],
     finish: Callable[[Stack, Outcome], None],
+    apart: Counter[str],
 ) -> bool:
     """Run a stack with nothing beside it, and if it breaks the pool, part by part; whether anything came of it.
 
-    What breaks the pool again is recorded as a failure.
+    What breaks the pool again is recorded as a failure; why a stack was run part by part is counted in ``apart``.
     """
-    if _attempt([stack], pool, execute, finish)[1] is None:
+    whole = _attempt([stack], pool, execute, finish)[1]
+    if whole is None:
         return True
+    if len(stack_parts(stack)) > 1:
+        apart[_words(whole)] += 1
     useful = False
     for part in stack_parts(stack):
         broken = _attempt([part], pool, execute, finish)[1]

@@ -83,7 +83,10 @@ def stack_parts(stack: Stack) -> list[Stack]:
 
 @contextmanager
 def _quiet_worker() -> Iterator[None]:
-    """One thread, since two on a shared core are slower than one; and no warnings across the progress bar."""
+    """One thread, since two on a shared core are slower than one, and no warnings across the progress bar.
+
+    Memory is kept, also afterwards.
+    """
     torch.set_num_threads(1)
     keep_memory()
     with threadpool_limits(1), warnings.catch_warnings():
@@ -130,7 +133,8 @@ def _together(stack: Stack) -> list[Measurement]:
     memos = [dict(each.memo) for each in known]
     began = time.perf_counter()
     models = [make_method(task.method, seed=task_seed(task), compiled=stack.compiled) for task in tasks]
-    if all(task.method in FAMILY for task in tasks):
+    family = all(task.method in FAMILY for task in tasks)
+    if family:
         fitted = fit_family(models, *_rows(data, splits[tasks[0].trial]), memo=memos[0])
     else:
         fitted = fit_stack(models, [_rows(data, splits[task.trial]) for task in tasks], memos)
@@ -144,7 +148,7 @@ def _together(stack: Stack) -> list[Measurement]:
         began = time.perf_counter()
         # Of a family: with the phases that it shares; of others: with the support, if it was there.
         alone = getattr(model, "fit_seconds_", share + saved)
-        twin = next((values for each, values in found if _one_fit(each, model)), None)
+        twin = next((values for each, values in found if family and _one_fit(each, model)), None)
         values = twin or evaluate(model, data, splits[task.trial], task_seed(task), own.aurocs)
         found.append((model, values))
         seconds = share + time.perf_counter() - began
@@ -153,7 +157,7 @@ def _together(stack: Stack) -> list[Measurement]:
 
 
 def _one_fit(one: DistributionRegressor, other: DistributionRegressor) -> bool:
-    """Whether two methods of a family came to one and the same model: they differ in ``n_members`` by name alone."""
+    """Whether two methods of a family came to one model: ``n_members`` is "auto" in one, and came to the other's."""
     settings = [repr(model.get_params(deep=False) | {"n_members": None}) for model in (one, other)]
     return (
         type(one) is type(other)

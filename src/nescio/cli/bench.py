@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nescio._files import check_destination
-from nescio._validation import InputError
+from nescio._validation import InputError, counted
 
 if TYPE_CHECKING:
     from nescio.benchmark.plan import Stack
@@ -186,9 +186,10 @@ def _account(summary: Summary, failures: Sequence[Failure]) -> str:
     if summary.shares:
         shares = ", ".join(f"{method} {100.0 * share:.1f} %" for method, share in summary.shares.items())
         lines.append(f"Share of the workers' time: {shares}.")
-    lines += [
-        f"{count} stacks failed as a whole and were run part by part: {why}" for why, count in summary.apart.items()
-    ]
+    reasons = sorted(summary.apart.items(), key=lambda each: -each[1])
+    lines += [f"{counted(count, 'stack')} run part by part, since as a whole: {why}" for why, count in reasons[:10]]
+    if len(reasons) > 10:
+        lines.append(f"... and {counted(len(reasons) - 10, 'more reason')}.")
     lines += [f"Failed: {' '.join(map(str, failure.task))}: {failure.error}" for failure in failures[:10]]
     if len(failures) > 10:
         lines.append(f"... and {len(failures) - 10} more failures; the store has them all.")

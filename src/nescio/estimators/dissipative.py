@@ -236,9 +236,9 @@ class DissipativeRegressor(SplitTrainingRegressor):
 
         placement = self.placement if self.placement is not None else default_placement(*x.shape)
         count = POOL if self.n_pseudo_inputs == "auto" else self.n_pseudo_inputs
-        members, pools = count_members(self, *x.shape), (id(self.placement), count)
+        members, pool_key = count_members(self, *x.shape), (id(self.placement), count)
         points: Tensor = problem.most(
-            ("pseudo-inputs", *pools),
+            ("pseudo-inputs", *pool_key),
             members,
             lambda: _placed(placement, x, int(count), generators(seed, "pseudo-inputs", members)),
         )[:members]
@@ -249,8 +249,8 @@ class DissipativeRegressor(SplitTrainingRegressor):
         if self.outside_prior == "graded":
             prior = prior_from_blocks(x, means.growth, pilot.variance, levels, concentration, problem)(points)
         shape_like = (*points.shape[:2], len(level))
-        # Of the first pool: the same for any number.
-        anchor = problem.once(("anchor", *pools), lambda: place_anchor(x, anchor_centres(x, seed), points[:1], seed))
+        # By the first pool: the same for any number of members.
+        anchor = problem.once(("anchor", *pool_key), lambda: place_anchor(x, anchor_centres(x, seed), points[:1], seed))
         inputs, sees = x, None
         if x.shape[1] > FEW_INPUTS if self.distance_input == "auto" else self.distance_input:
             inputs = anchor.append(x, anchor.distance_to_others(x))
