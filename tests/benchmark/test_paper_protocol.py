@@ -142,7 +142,7 @@ def test_swapping_swaps_the_prior_s_rate_and_the_kl_weight_of_yacht():
 def test_methods_differ_in_the_terms_they_have():
     for name in PRIOR_RATES:
         vv, dvv, none = (paper_settings(name, "gap", method) for method in ("vv", "d-vv", "vv-no-prior"))
-        assert dataclasses.replace(dvv, pseudo_weight=None) == vv
+        assert dataclasses.replace(dvv, pseudo_weight=None, noise=False) == vv
         assert (vv.kl_weight, dvv.pseudo_weight) == (0.5, 1.0)  # their tau of 0.5 weighs both terms alike
         assert (none.kl_weight, none.prior_rate, none.pseudo_weight) == (0.0, 0.5, None)
     with pytest.raises(InputError, match="superconductivity_partial"):
@@ -274,6 +274,21 @@ def test_pseudo_inputs_are_four_pools_per_batch_and_lie_off_the_data():
     nearest = torch.cdist(pool, points).min(1).values.median()
     among_data = torch.cdist(points, points).fill_diagonal_(math.inf).min(1).values.median()
     assert nearest > 3 * among_data
+
+
+def test_superconductivity_has_noise_of_the_table_s_spread_for_pseudo_inputs():
+    settings = paper_settings("superconductivity", "gap", "d-vv")
+    assert (settings.prior_rate, settings.noise) == (0.299, True)
+    assert not paper_settings("superconductivity", "gap", "vv").noise
+    assert not paper_settings("protein", "standard", "d-vv").noise
+
+    corners = torch.tensor([[-2.0, 0.0], [2.0, 0.0]]).repeat(500, 1)  # its columns differ in spread; the noise has one
+    pool = pseudo_input_pool(corners, torch.Generator().manual_seed(3), settings, most_batches=1)
+    assert pool.shape == (4 * len(corners), 2)
+    spread = float(corners.std())
+    assert pool[:, 1].std().item() == pytest.approx(spread, rel=0.05)
+    assert pool[:, 0].std().item() == pytest.approx(math.hypot(2.0, spread), rel=0.05)
+    assert pool.mean(0).abs().max() < 0.2
 
 
 def test_the_box_is_about_the_mean_and_as_wide_as_range_times_spread():

@@ -325,8 +325,15 @@ def test_raw_tables_keep_ours_and_the_published_numbers_in_columns_of_their_own(
         assert all(column.endswith(", published") for column in table.columns[5:])
         partial = [row for row in table.rows if row[1].value == "superconductivity"]
         assert all(cell.value is None for row in partial for cell in row[2:5])
+        assert "superconductivity is not at hand in full" in table.notes[0]
     (boston, *_) = tables[0].rows
     assert (boston[2].value, boston[5].value) == (pytest.approx(-0.61), -0.61)
+
+    whole = [value._replace(dataset="superconductivity") for value in paper_values() if value.dataset == "protein"]
+    (table, *_) = raw_tables(gather(whole))
+    assert "not at hand" not in table.notes[0]
+    (row,) = (row for row in table.rows if [cell.value for cell in row[:2]] == ["not shifted", "superconductivity"])
+    assert row[2].value is not None
 
 
 def test_count_tables_add_up_and_stand_beside_what_was_printed():

@@ -15,6 +15,7 @@ from torch import Tensor
 from nescio.benchmark.paper import Rows, train_and_test
 from nescio.benchmark.paper_settings import PaperSettings, paper_settings
 from nescio.benchmark.paper_splits import authors_table, paper_trials
+from nescio.benchmark.paper_training import NOISE_REPEATS
 from nescio.datasets.uci import UCIData
 from nescio.densities import Density
 from nescio.pseudo_inputs import FarNoise, GaussianNoise, MixtureDescent
@@ -22,7 +23,6 @@ from nescio.pseudo_inputs import FarNoise, GaussianNoise, MixtureDescent
 __all__ = ["run_paper_variants", "variant_pool", "variant_settings"]
 
 MOST_BATCHES = 4  # mixtures per trial: half of the benchmark's, since more leave the law of the pool alone
-NOISE_REPEATS = 4  # times that the authors repeated each row before they added noise
 
 
 def variant_settings(dataset: str, kind: str, variant: Mapping[str, Any]) -> PaperSettings:

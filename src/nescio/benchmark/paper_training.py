@@ -13,7 +13,7 @@ from nescio.benchmark.paper_settings import PaperSettings
 from nescio.distributions import Gamma
 from nescio.networks import MLP, ConcentrationRateHead, Parameters
 from nescio.objectives import PointLosses, dissipative_loss, elbo
-from nescio.pseudo_inputs import MixtureDescent
+from nescio.pseudo_inputs import GaussianNoise, MixtureDescent
 from nescio.training import Draw, Schedule, train
 from nescio.training.loop import Criterion
 from nescio.training.steppers import Losses
@@ -22,6 +22,7 @@ __all__ = ["EpochSampler", "PaperStack", "posterior", "pseudo_input_pool", "star
 
 HEAD = ConcentrationRateHead()
 MAPS = 3  # the mean, the concentration and the rate are three networks
+NOISE_REPEATS = 4  # times that the authors repeated each row before they added noise
 COMPILE_FROM = 4  # batches in an epoch; smaller sets stop after a thousand steps or two, before compiling pays
 
 
@@ -86,9 +87,13 @@ def starting_weights(generator: torch.Generator, n_inputs: int, n_outputs: int, 
 def pseudo_input_pool(points: Tensor, generator: torch.Generator, settings: PaperSettings, most_batches: int) -> Tensor:
     """Pseudo-inputs of one trial: a mixture is fitted to each batch of ``points (N, D)`` and walked down.
 
+    Where the settings ask for noise, they are the rows with Gaussian noise of the spread of all entries of the table.
+
     Two things differ from their runs: at most ``most_batches`` batches get a mixture (more of them enlarge the pool and
     leave its law alone), and each fit starts afresh, where theirs started from the batch before.
     """
+    if settings.noise:
+        return GaussianNoise(float(points.std()))(points, NOISE_REPEATS * len(points), [generator])[0]
     order = torch.randperm(len(points), generator=generator)
     placed = []
     for batch in points[order].split(settings.batch_size)[:most_batches]:

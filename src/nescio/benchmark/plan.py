@@ -88,14 +88,13 @@ def check_request(
     """A request with every name checked and what was left open filled in, in the order of the names' own lists."""
     if protocol not in PROTOCOLS:
         raise InputError(f"protocol must be one of {join_names(PROTOCOLS)}; got '{protocol}'.")
-    possible = tuple(PAPER_METHODS) if protocol == "paper" else METHODS
+    paper = protocol == "paper"
+    possible = tuple(PAPER_METHODS) if paper else METHODS
     if trials is not None:
         check_integer("trials", trials, least=1)
-    if not datasets and protocol == "paper":
-        datasets = FULL_DATASETS  # there is nothing to compare the others with
     return Request(
         protocol,
-        _chosen("datasets", datasets, DATASETS, protocol),
+        _chosen("datasets", datasets, FULL_DATASETS if paper else DATASETS, protocol),
         _chosen("methods", methods, possible, protocol),
         _chosen("split", kinds, KINDS[protocol], protocol),
         trials,
