@@ -40,6 +40,7 @@ def test_energy_and_carbon_are_told_in_one_sentence():
     with measured_energy() as energy:
         assert Tracker.running == 1
     assert energy.words() == "Energy: 0.002 kWh, 0.0007 kg of CO2, by codecarbon's estimate."
+    assert energy.facts() == {"kilowatt_hours": 0.002, "kilograms_co2": 0.0007}
 
 
 @pytest.mark.usefixtures("tracker")

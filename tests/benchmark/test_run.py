@@ -20,6 +20,7 @@ from nescio.benchmark.engines import open_engine
 from nescio.benchmark.exports import export_records, read_values
 from nescio.benchmark.names import METRICS
 from nescio.benchmark.plan import Request, Stack, Table, Task, make_plan
+from nescio.benchmark.records import provenance
 from nescio.benchmark.run import Summary, missing_stacks, run_plan
 from nescio.benchmark.stack import Outcome, run_stack
 from nescio.benchmark.store import Failure, Measurement, Store
@@ -154,6 +155,17 @@ def test_a_stack_of_which_a_task_is_missing_is_run_whole(tmp_path):
         summary = run_plan(plan, store, execute=measure, jobs=1)
     assert (summary.measured, summary.there) == (2, 40)
     assert list(summary.shares) == ["d-vv", "vv"]
+
+
+def test_records_tell_of_the_machine_of_the_worker_and_not_of_the_one_that_asked(tmp_path):
+    far = {**provenance(), "hardware": "a machine far away, 64 cores"}
+
+    def measure(stack):
+        return Outcome([Measurement(task, [("all", "rmse", 1.0)], 1.0) for task in stack.tasks], [], made=far)
+
+    with Store(tmp_path / "x.db", create=True) as store:
+        run_plan(made_up.plan(("vv",)), store, execute=measure, jobs=1)
+        assert {record.hardware for record in store.records()} == {far["hardware"]}
 
 
 def test_a_failed_trial_is_recorded_and_tried_again_and_stops_nothing(tmp_path):
@@ -336,7 +348,7 @@ def test_a_method_of_the_paper_that_fails_fails_for_all_its_trials(monkeypatch):
     monkeypatch.setattr(stack_module, "_together", together)
     tasks = tuple(Task("paper", "boston", "gap", "vv", trial) for trial in range(3))
     outcome = run_stack(Stack(tasks))
-    assert outcome == Outcome([], [Failure(task, outcome.failures[0].error) for task in tasks])
+    assert outcome == Outcome([], [Failure(task, outcome.failures[0].error) for task in tasks], made=provenance())
 
 
 def test_methods_of_the_paper_run_together_and_are_tried_again_one_by_one(monkeypatch):
@@ -367,7 +379,7 @@ def test_the_paper_s_rows_become_one_measurement_per_trial(monkeypatch):
     monkeypatch.setattr(paper, "run_paper", made_up_paper)
     monkeypatch.setattr(stack_module, "_load", lambda name: None)
     plan = make_plan(Request("paper", ("yacht",), ("vv", "d-vv"), ("gap",)), {"yacht": Table(308, {"gap": 3})})
-    measurements, failures, apart = run_stack(plan[0])
+    measurements, failures, apart, _ = run_stack(plan[0])
     assert failures == []
     assert apart == ""
     assert len(measurements) == 6

@@ -49,6 +49,14 @@ def test_records_come_back_as_they_went_in_with_all_that_made_them(path):
     )  # fmt: skip
 
 
+def test_records_tell_of_the_worker_that_made_them(path):
+    made = {**provenance(), "commit": "feedfacecafe", "hardware": "a machine far away, 64 cores"}
+    with Store(path, create=True) as store:
+        store.add([measurement()], made=made)
+        (record, *_) = store.records()
+    assert (record.commit, record.hardware) == ("feedfacecafe", "a machine far away, 64 cores")
+
+
 def test_a_task_that_is_run_again_replaces_its_records_and_its_failure(path):
     with Store(path, create=True) as store:
         store.add([], [Failure(TASK, "ValueError: no")])

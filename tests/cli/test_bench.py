@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from nescio.benchmark import energy, methods, stack
 from nescio.benchmark import evaluate as evaluate_module
-from nescio.benchmark import methods, stack
 from nescio.benchmark import run as runs
+from nescio.benchmark.energy import Energy
 from nescio.benchmark.exports import read_values
 from nescio.benchmark.names import METRICS
 from nescio.benchmark.plan import Stack, Task
@@ -50,7 +52,8 @@ def _small_world(tmp_path, monkeypatch):
     monkeypatch.setattr(stack, "_load", load)
     monkeypatch.setattr(stack, "make_method", quick)
     monkeypatch.setattr(evaluate_module, "MOST_ROWS", 25)
-    monkeypatch.setattr(methods, "make_method", lambda name, seed: None)
+    monkeypatch.setattr(methods, "PEERS", ())
+    monkeypatch.setattr(stack, "uci_names", lambda: ["boston", "energy"])
 
 
 def run(*arguments: Any) -> Any:
@@ -97,9 +100,25 @@ def test_where_the_time_went_is_written_and_a_run_with_nothing_to_do_leaves_it()
     assert sum(float(row["share"]) for row in rows) == pytest.approx(1.0, abs=1e-3)
     assert len({row["run_seconds"] for row in rows}) == 1
     assert all(row["commit"] and row["versions"] and row["hardware"] and row["date"] for row in rows)
+    assert "kilograms_co2" not in rows[0]
     before = Path("times.csv").read_bytes()
     assert uci(*options, "--times", "times.csv").exit_code == 0
     assert Path("times.csv").read_bytes() == before
+
+
+def test_the_energy_of_a_run_is_in_the_record_of_its_times(monkeypatch):
+    @contextmanager
+    def measured():
+        yield Energy(0.002, 0.0007)
+
+    monkeypatch.setattr(energy, "measured_energy", measured)
+    options = ("--datasets", "boston", "--methods", "vv", "--split", "standard", "--trials", "1")
+    result = uci(*options, "--times", "times.csv", "--energy")
+    assert result.exit_code == 0, result.output
+    assert "0.002 kWh" in result.stderr
+    with Path("times.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["kilowatt_hours"], row["kilograms_co2"]) == ("0.002", "0.0007")
 
 
 def test_a_failed_trial_is_told_and_the_rest_is_there():
@@ -110,6 +129,46 @@ def test_a_failed_trial_is_told_and_the_rest_is_there():
     assert (
         "Failed: sound boston standard ngboost 0: ValueError: does not like this table (in quick, line" in result.stderr
     )
+
+
+def test_where_every_trial_fails_an_export_does_not_hide_it():
+    result = uci(
+        "--datasets", "boston", "--methods", "ngboost", "--split", "standard", "--trials", "1", "--csv", "out.csv"
+    )
+    assert result.exit_code == 1
+    assert "0 trials measured" in result.stderr
+    assert "Failed: sound boston standard ngboost 0: ValueError: does not like this table" in result.stderr
+    assert not Path("out.csv").exists()
+
+
+def test_sets_that_are_not_here_are_left_out_and_told_where_nobody_named_them(monkeypatch):
+    options = ("--methods", "gp", "--split", "standard", "--trials", "1")
+    result = uci(*options)
+    assert result.exit_code == 0, result.output
+    assert "2 trials measured" in result.stderr
+    left_out = (
+        "Left out, since not on this machine: carbon, ccpp, concrete, kin8nm, naval, protein, superconductivity, "
+        "superconductivity_partial, wine_red, wine_white, yacht (see nescio data list).\n"
+    )
+    assert result.stderr.startswith(left_out)
+    assert "Left out" not in uci(*options, "--datasets", "boston").stderr
+    monkeypatch.setattr(stack, "uci_names", list)
+    none = uci(*options)
+    assert none.exit_code == 2
+    assert none.stderr == "Error: no data set is here; set NESCIO_DATA, or run: nescio data get NAME.\n"
+
+
+def test_what_is_not_installed_is_told_before_anything_is_trained(monkeypatch, tmp_path):
+    monkeypatch.setattr(methods, "PEERS", ("gp",))  # there is no library of that name
+    peer = uci("--datasets", "boston", "--methods", "vv,gp")
+    assert peer.exit_code == 2
+    assert "the method 'gp' needs the library of that name, which is not installed" in peer.stderr
+    assert "nescio[peers]" in peer.stderr
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    measures = uci("--datasets", "boston", "--methods", "vv")
+    assert measures.exit_code == 2
+    assert "the measures need scoringrules" in measures.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupt_says_how_to_go_on(monkeypatch):

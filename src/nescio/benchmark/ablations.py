@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nescio._validation import InputError, join_names
-from nescio.benchmark.names import METRICS, Metric
+from nescio.benchmark.names import FULL_DATASETS, METRICS, Metric
 from nescio.pseudo_inputs import FarNoise, GaussianNoise, LevelSet, MixtureDescent, MultiScale, Rejected
 
 __all__ = ["ABLATIONS", "ABLATION_METRICS", "Ablation", "find_variant"]
@@ -49,7 +49,6 @@ class Ablation:
 _AS_RUN = MixtureDescent.as_run()
 _LATER = replace(_AS_RUN, pool_multiplier=1)  # the authors' code when they made the two sweeps
 _PAPER: Mapping[str, Any] = {"protocol": "paper", "kinds": ("standard",)}
-_SMALL = ("boston", "concrete", "energy", "wine_red", "yacht")
 _PUBLISHED = ("elbo", "expected_log_likelihood", "kl_ood_inside")
 _FEW = ("concrete", "wine_red", "yacht")
 _OUTSIDE = ("log_likelihood", "coverage_90", "auroc_near", "auroc_far", "auroc_push", "auroc_hole", "std_far")
@@ -90,7 +89,7 @@ ABLATIONS: dict[str, Ablation] = {
             "generator=descent+rate=0.5": {"placement": _AS_RUN, "prior_rate": 0.5},
             "generator=gaussian-noise+rate=0.5": {"placement": GaussianNoise(), "prior_rate": 0.5},
         },
-        _SMALL,
+        FULL_DATASETS,
         _PUBLISHED,
         trials=3,
         **_PAPER,

@@ -19,6 +19,10 @@ class Energy:
     kilograms: float = float("nan")
     """Of CO₂ equivalents, by the mix of power at the place that codecarbon takes the machine for."""
 
+    def facts(self) -> dict[str, float]:
+        """As columns of the record of a run."""
+        return {"kilowatt_hours": self.kilowatt_hours, "kilograms_co2": self.kilograms}
+
     def words(self) -> str:
         """One sentence."""
         return f"Energy: {self.kilowatt_hours:.3g} kWh, {self.kilograms:.3g} kg of CO2, by codecarbon's estimate."

@@ -19,6 +19,7 @@ import torch
 from nescio._validation import InputError, check_integer, join_names
 from nescio.benchmark.image_methods import IMAGE_METHODS, PAPER_IMAGE_METHODS, QUICK_IMAGES, make_image_method
 from nescio.benchmark.plan import Stack, Task
+from nescio.benchmark.records import provenance
 from nescio.benchmark.stack import Outcome, error_words
 from nescio.benchmark.store import Failure, Measurement
 from nescio.datasets.foreign import FOREIGN_TRANSFORMS, foreign_images
@@ -121,7 +122,7 @@ def _fitted(task: Task) -> tuple[ImageModel, ImageData, float]:
 
 def _each(stack: Stack, run: Callable[[Task, dict[str, dict[str, float]]], Values]) -> Outcome:
     """Run the tasks one after the other; what was found of one of them may be of use to the next."""
-    outcome = Outcome([], [])
+    outcome = Outcome([], [], made=provenance())
     took: dict[str, dict[str, float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from nescio._validation import InputError, join_names
 from nescio.estimators.base import DistributionRegressor
 from nescio.training import can_compile
 
-__all__ = ["make_method"]
+__all__ = ["check_installed", "make_method"]
 
 EAGER = ("mc-dropout",)  # its steps are products of large matrices, and gain nothing
+PEERS = ("ngboost",)  # methods that are a library of the same name
 
 
 def _estimator(module: str, name: str, **parameters: Any) -> Callable[[int], Any]:
@@ -55,13 +57,19 @@ def make_method(name: str, *, seed: int, compiled: bool = False) -> Distribution
     """
     if name not in _METHODS:
         raise InputError(f"name must be one of {join_names(_METHODS, 20)}; got '{name}'.")
-    try:
-        model: DistributionRegressor = _METHODS[name](seed)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"the method '{name}' needs {error.name}, which is not installed; add the extra that has it "
-            "(pip install 'nescio[peers]') or leave the method out."
-        ) from error
+    model: DistributionRegressor = _METHODS[name](seed)
     if compiled and name not in EAGER and can_compile() and "compile" in model.get_params(deep=False):
         model.set_params(compile=True)
     return model
+
+
+def check_installed(methods: Iterable[str]) -> None:
+    """Refuse what needs a library that is not here, before anything is trained and not when it is first called for."""
+    if find_spec("scoringrules") is None:
+        raise InputError("the measures need scoringrules, which is not installed: pip install 'nescio[bench]'.")
+    for name in methods:
+        if name in PEERS and find_spec(name) is None:
+            raise InputError(
+                f"the method '{name}' needs the library of that name, which is not installed: pip install "
+                "'nescio[peers]', or name the other methods with --methods."
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tqdm import tqdm
@@ -38,10 +38,11 @@ class Summary(NamedTuple):
         return {method: seconds / whole for method, seconds in self.spent.items()}
 
 
-def time_records(summary: Summary, jobs: int) -> list[dict[str, object]]:
+def time_records(summary: Summary, jobs: int, energy: Mapping[str, float] | None = None) -> list[dict[str, object]]:
     """Records of where the time of a run went: a row for each method, and what is said of the run in every row.
 
-    ``worker_seconds`` and ``share`` are the method's; ``run_seconds``, from the first stack to the last, the run's.
+    ``worker_seconds`` and ``share`` are the method's; ``run_seconds``, from the first stack to the last, the run's, and
+    so is the ``energy``, where it was measured.
     """
     run = {
         "jobs": jobs,
@@ -49,6 +50,7 @@ def time_records(summary: Summary, jobs: int) -> list[dict[str, object]]:
         "measured": summary.measured,
         "failed": summary.failed,
         "there_before": summary.there,
+        **(energy or {}),
         **provenance(),
     }
     return [
@@ -83,7 +85,7 @@ def run_plan(
     with tqdm(total=total, unit="trial", smoothing=0.0, disable=None if total else True) as bar:
 
         def finish(stack: Stack, outcome: Outcome) -> None:
-            store.add(outcome.measurements, outcome.failures)
+            store.add(outcome.measurements, outcome.failures, outcome.made)
             for measurement in outcome.measurements:
                 spent[measurement.task.method] = spent.get(measurement.task.method, 0.0) + measurement.seconds
             counts.update(measured=len(outcome.measurements), failed=len(outcome.failures))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,21 +14,23 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from nescio._validation import InputError
 from nescio.benchmark.ablation_runs import run_variants
 from nescio.benchmark.evaluate import evaluate
 from nescio.benchmark.memory import keep_memory
 from nescio.benchmark.methods import make_method
 from nescio.benchmark.names import FAMILY
 from nescio.benchmark.plan import TRIALS, Request, Stack, Table, Task, task_seed
+from nescio.benchmark.records import provenance
 from nescio.benchmark.store import Failure, Measurement
 from nescio.datasets.benchmark_splits import Split, make_splits
-from nescio.datasets.uci import UCIData, load_uci
+from nescio.datasets.uci import UCIData, load_uci, uci_names
 from nescio.estimators.base import DistributionRegressor
 from nescio.estimators.core import CoreModel
 from nescio.estimators.problem import SUPPORT
 from nescio.estimators.together import fit_family, fit_stack
 
-__all__ = ["Outcome", "describe", "error_words", "run_stack", "stack_parts"]
+__all__ = ["Outcome", "describe", "error_words", "keep_present", "run_stack", "stack_parts"]
 
 
 class Outcome(NamedTuple):
@@ -38,6 +40,17 @@ class Outcome(NamedTuple):
     failures: list[Failure]
     apart: str = ""
     """Why it was run part by part, where it failed as a whole."""
+    made: Mapping[str, str] | None = None
+    """Commit, versions and hardware of the worker that ran it; None where that is the process that asks."""
+
+
+def keep_present(request: Request) -> Request:
+    """The request without the data sets that are not on this machine; a request of which none is there is refused."""
+    here = uci_names()
+    present = tuple(name for name in request.datasets if name in here)
+    if not present:
+        raise InputError("no data set is here; set NESCIO_DATA, or run: nescio data get NAME.")
+    return request._replace(datasets=present)
 
 
 def describe(request: Request) -> dict[str, Table]:
@@ -56,14 +69,14 @@ def describe(request: Request) -> dict[str, Table]:
 def run_stack(stack: Stack) -> Outcome:
     """Run the tasks of a stack together and, where that fails, part by part. It raises nothing but an interrupt."""
     with _quiet_worker():
-        parts = stack_parts(stack)
+        parts, made = stack_parts(stack), provenance()
         try:
-            return Outcome(_together(stack), [])
+            return Outcome(_together(stack), [], made=made)
         except Exception as error:
             words = error_words(error)
             if len(parts) == 1:
-                return Outcome([], [Failure(task, words) for task in stack.tasks])
-        outcome = Outcome([], [], words)
+                return Outcome([], [Failure(task, words) for task in stack.tasks], made=made)
+        outcome = Outcome([], [], words, made)
         for part in parts:
             try:
                 outcome.measurements.extend(_together(part))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -165,9 +165,17 @@ class Store:
             rows = self._connection.execute(f"SELECT {_KEY}, error FROM failures ORDER BY {_KEY}").fetchall()
         return [Failure(Task(*row[:-1]), row[-1]) for row in rows]
 
-    def add(self, measurements: Iterable[Measurement], failures: Iterable[Failure] = ()) -> None:
-        """Write a finished stack: all of it, in the place of what an earlier run left of these tasks."""
-        facts = provenance()
+    def add(
+        self,
+        measurements: Iterable[Measurement],
+        failures: Iterable[Failure] = (),
+        made: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write a finished stack: all of it, in the place of what an earlier run left of these tasks.
+
+        ``made`` is the provenance that the worker told; None for that of this process.
+        """
+        facts = provenance() if made is None else made
         with self._faults(), self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             identity = (facts["commit"], facts["versions"], facts["hardware"], facts["date"])

@@ -15,7 +15,7 @@ from nescio._files import check_destination
 from nescio._validation import InputError, counted
 
 if TYPE_CHECKING:
-    from nescio.benchmark.plan import Stack
+    from nescio.benchmark.plan import Request, Stack
     from nescio.benchmark.run import Summary
     from nescio.benchmark.store import Failure
 
@@ -84,7 +84,7 @@ def uci(
 ) -> None:
     """Run the UCI benchmark, or what of it the store does not hold yet."""
     from nescio.benchmark.exports import export_records
-    from nescio.benchmark.methods import make_method
+    from nescio.benchmark.methods import check_installed
     from nescio.benchmark.plan import check_request, make_plan
     from nescio.benchmark.stack import describe
     from nescio.training import can_compile
@@ -97,8 +97,9 @@ def uci(
     if compiled and (request.protocol == "paper" or not can_compile()):
         raise InputError("--compile is for protocol sound, and needs a C++ compiler (g++ or clang++) on the path.")
     if request.protocol == "sound":
-        for name in request.methods:
-            make_method(name, seed=0)  # what is not installed is told now, not after an hour
+        check_installed(request.methods)
+    if not datasets:
+        (request,) = _without_absent([request])
     plan = make_plan(request, describe(request))
     export = partial(export_records, protocol=protocol.value)
     run(plan, store, csv, export, times=times, energy=energy, engine=engine.value, jobs=jobs, address=address)
@@ -110,7 +111,7 @@ def ablation(
     store: Annotated[Path, typer.Option(help="File of the records; what is in it is not run again.")] = Path(
         "ablations.db"
     ),
-    datasets: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: a few small ones.")] = None,
+    datasets: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: those of each ablation.")] = None,
     trials: Annotated[int | None, typer.Option(help="Of each kind of split, at most.", show_default=False)] = None,
     jobs: Annotated[int, typer.Option(help="Workers on this machine, of one thread each.")] = 2,
     csv: Annotated[Path | None, typer.Option(help="Also write all records of ablations to this file.")] = None,
@@ -119,12 +120,29 @@ def ablation(
     """Leave out, exchange or turn up one thing at a time: the paper's ablations and ours."""
     from nescio.benchmark.ablation_runs import ablation_requests, make_ablation_plan
     from nescio.benchmark.exports import export_records
+    from nescio.benchmark.methods import check_installed
     from nescio.benchmark.stack import describe
 
     requests = ablation_requests(split_names(names), split_names(datasets), trials)
     check_run(store, csv, jobs)
+    if any(request.protocol == "sound" for request in requests.values()):
+        check_installed(())
+    if not datasets:
+        requests = dict(zip(requests, _without_absent(list(requests.values())), strict=True))
     plan = make_ablation_plan(requests, {name: describe(request) for name, request in requests.items()})
     run(plan, store, csv, partial(export_records, protocol="ablation"), energy=energy, jobs=jobs)
+
+
+def _without_absent(requests: Sequence[Request]) -> list[Request]:
+    """The requests without the data sets that nobody named and that are not on this machine, which is told."""
+    from nescio.benchmark.stack import keep_present
+
+    kept = [keep_present(request) for request in requests]
+    asked, left = ({name for request in of for name in request.datasets} for of in (requests, kept))
+    if asked - left:
+        names = ", ".join(sorted(asked - left))
+        typer.echo(f"Left out, since not on this machine: {names} (see nescio data list).", err=True)
+    return kept
 
 
 def check_run(store: Path, csv: Path | None, jobs: int, times: Path | None = None) -> None:
@@ -161,10 +179,10 @@ def run(
             raise typer.Exit(INTERRUPTED) from None
         asked = {task for stack in plan for task in stack.tasks}
         failures = [failure for failure in records.failures() if failure.task in asked]
-        if csv is not None:
+        if csv is not None and len(failures) < len(asked):
             typer.echo(f"Wrote {export(records, csv)} records to {csv}.", err=True)
     if times is not None and summary.spent:  # a run that had nothing to do leaves the account of the one before
-        write_records(times, time_records(summary, jobs))
+        write_records(times, time_records(summary, jobs, None if used is None else used.facts()))
     typer.echo(_account(summary, failures), err=True)
     if used is not None:
         typer.echo(used.words(), err=True)
