@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from nescio._validation import InputError
 from nescio.benchmark import energy, methods, stack
 from nescio.benchmark import evaluate as evaluate_module
 from nescio.benchmark import run as runs
 from nescio.benchmark.energy import Energy
 from nescio.benchmark.exports import read_values
 from nescio.benchmark.names import METRICS
-from nescio.benchmark.plan import Stack, Task
+from nescio.benchmark.plan import Request, Stack, Task
 from nescio.cli import app
 from nescio.datasets.uci import UCIData
 from nescio.estimators.problem import SUPPORT
@@ -148,14 +149,27 @@ def test_sets_that_are_not_here_are_left_out_and_told_where_nobody_named_them(mo
     assert "2 trials measured" in result.stderr
     left_out = (
         "Left out, since not on this machine: carbon, ccpp, concrete, kin8nm, naval, protein, superconductivity, "
-        "superconductivity_partial, wine_red, wine_white, yacht (see nescio data list).\n"
+        "wine_red, wine_white, yacht (see nescio data list).\n"
     )
     assert result.stderr.startswith(left_out)
     assert "Left out" not in uci(*options, "--datasets", "boston").stderr
     monkeypatch.setattr(stack, "uci_names", list)
     none = uci(*options)
     assert none.exit_code == 2
-    assert none.stderr == "Error: no data set is here; set NESCIO_DATA, or run: nescio data get NAME.\n"
+    assert none.stderr.startswith("Error: of 'boston', 'carbon', ")
+    assert none.stderr.endswith("none is here; set NESCIO_DATA, or run: nescio data get NAME.\n")
+
+
+def test_an_ablation_without_its_sets_is_left_out_and_refused_only_where_it_is_alone(monkeypatch):
+    request = Request("sound", ("carbon", "boston"), ("a", "b"), ("gap",))
+    alone = request._replace(datasets=("carbon",))
+    assert stack.keep_present({"x": request, "y": alone}) == {"x": request._replace(datasets=("boston",))}
+    with pytest.raises(InputError, match="of 'carbon' none is here; set NESCIO_DATA"):
+        stack.keep_present({"y": alone})
+    monkeypatch.setattr(stack, "uci_names", lambda: ["energy"])
+    refused = run("ablation", "n-steps", "--trials", "1")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+    assert "none is here" in refused.stderr
 
 
 def test_what_is_not_installed_is_told_before_anything_is_trained(monkeypatch, tmp_path):

@@ -101,6 +101,8 @@ def run_paper_variants(
     }
 
     def pool(name: str, model: int, x: Tensor, generator: torch.Generator) -> Tensor:
-        return variant_pool(x, generator, chosen[name].batch_size, variants[name], densities=densities[model])
+        usual = {"placement": GaussianNoise()} if chosen[name].noise else {}
+        variant = {**usual, **variants[name]}
+        return variant_pool(x, generator, chosen[name].batch_size, variant, densities=densities[model])
 
     return train_and_test(X, y, runs, chosen, pool)

@@ -29,7 +29,7 @@ ABLATION_METRICS = METRICS | {
 
 @dataclass(frozen=True)
 class Ablation:
-    """Variants of one method on a few data sets; ``metrics`` are the ones worth a table.
+    """Variants of one method on some data sets; ``metrics`` are the ones worth a table.
 
     Settings of a variant, protocol sound: parameters of the estimator; ``method`` (default d-vv) is the estimator, and
     ``rows`` the share of the training rows that it sees. Protocol paper: fields of its settings; ``placement`` (None:

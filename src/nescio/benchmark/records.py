@@ -29,12 +29,15 @@ def provenance() -> dict[str, str]:
     """Commit, versions, hardware and date of this run; ``NESCIO_COMMIT`` names the commit of a copy of the tree."""
     folder = Path(nescio.__file__).parent
     ask = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"]
-    found = subprocess.run(ask, capture_output=True, text=True, check=False)
+    try:
+        found = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # no git here
+        found = ""
     hardware = f"{_processor()}, {os.cpu_count()} cores"
     if torch.cuda.is_available():
         hardware += f", {torch.cuda.get_device_name()}"
     return {
-        "commit": os.environ.get("NESCIO_COMMIT") or found.stdout.strip() or "unknown",
+        "commit": os.environ.get("NESCIO_COMMIT") or found or "unknown",
         "versions": f"nescio {nescio.__version__}, python {platform.python_version()}, torch {torch.__version__}, "
         f"numpy {np.__version__}, scikit-learn {sklearn.__version__}",
         "hardware": hardware,

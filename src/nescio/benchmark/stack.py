@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from nescio._validation import InputError
+from nescio._validation import InputError, join_names
 from nescio.benchmark.ablation_runs import run_variants
 from nescio.benchmark.evaluate import evaluate
 from nescio.benchmark.memory import keep_memory
@@ -44,13 +44,18 @@ class Outcome(NamedTuple):
     """Commit, versions and hardware of the worker that ran it; None where that is the process that asks."""
 
 
-def keep_present(request: Request) -> Request:
-    """The request without the data sets that are not on this machine; a request of which none is there is refused."""
+def keep_present(requests: Mapping[str, Request]) -> dict[str, Request]:
+    """The requests without the data sets that are not on this machine; refused where nothing is left of them."""
     here = uci_names()
-    present = tuple(name for name in request.datasets if name in here)
-    if not present:
-        raise InputError("no data set is here; set NESCIO_DATA, or run: nescio data get NAME.")
-    return request._replace(datasets=present)
+    present = {
+        key: request._replace(datasets=tuple(name for name in request.datasets if name in here))
+        for key, request in requests.items()
+    }
+    kept = {key: request for key, request in present.items() if request.datasets}
+    if not kept:
+        asked = sorted({name for request in requests.values() for name in request.datasets})
+        raise InputError(f"of {join_names(asked, 20)} none is here; set NESCIO_DATA, or run: nescio data get NAME.")
+    return kept
 
 
 def describe(request: Request) -> dict[str, Table]:

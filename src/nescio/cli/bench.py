@@ -96,10 +96,10 @@ def uci(
         raise InputError("--address is that of a cluster; add --engine dask or --engine ray.")
     if compiled and (request.protocol == "paper" or not can_compile()):
         raise InputError("--compile is for protocol sound, and needs a C++ compiler (g++ or clang++) on the path.")
-    if request.protocol == "sound":
+    if request.protocol == "sound" and engine is EngineName.local:
         check_installed(request.methods)
-    if not datasets:
-        (request,) = _without_absent([request])
+    if not names[0]:
+        (request,) = _without_absent({"uci": request}).values()
     plan = make_plan(request, describe(request))
     export = partial(export_records, protocol=protocol.value)
     run(plan, store, csv, export, times=times, energy=energy, engine=engine.value, jobs=jobs, address=address)
@@ -127,20 +127,22 @@ def ablation(
     check_run(store, csv, jobs)
     if any(request.protocol == "sound" for request in requests.values()):
         check_installed(())
-    if not datasets:
-        requests = dict(zip(requests, _without_absent(list(requests.values())), strict=True))
+    if not split_names(datasets):
+        requests = _without_absent(requests)
     plan = make_ablation_plan(requests, {name: describe(request) for name, request in requests.items()})
     run(plan, store, csv, partial(export_records, protocol="ablation"), energy=energy, jobs=jobs)
 
 
-def _without_absent(requests: Sequence[Request]) -> list[Request]:
+def _without_absent(requests: dict[str, Request]) -> dict[str, Request]:
     """The requests without the data sets that nobody named and that are not on this machine, which is told."""
+    from nescio.benchmark.names import PARTIAL
     from nescio.benchmark.stack import keep_present
 
-    kept = [keep_present(request) for request in requests]
-    asked, left = ({name for request in of for name in request.datasets} for of in (requests, kept))
-    if asked - left:
-        names = ", ".join(sorted(asked - left))
+    kept = keep_present(requests)
+    asked, left = ({name for request in of.values() for name in request.datasets} for of in (requests, kept))
+    absent = asked.difference(left, PARTIAL)  # a sample is no loss
+    if absent:
+        names = ", ".join(sorted(absent))
         typer.echo(f"Left out, since not on this machine: {names} (see nescio data list).", err=True)
     return kept
 
@@ -167,25 +169,27 @@ def run(
 ) -> None:
     """Run what is missing, write the export, tell how it went."""
     from nescio.benchmark.energy import measured_energy
-    from nescio.benchmark.records import write_records
+    from nescio.benchmark.records import provenance, write_records
     from nescio.benchmark.run import run_plan, time_records
     from nescio.benchmark.store import Store
 
-    with measured_energy() if energy else nullcontext() as used, Store(store, create=True) as records:
+    provenance()  # kept from here on: an export into the tree that ran changes what git says of it
+    with Store(store, create=True) as records:
         try:
-            summary = run_plan(plan, records, jobs=jobs, **engine)
+            with measured_energy() if energy else nullcontext() as used:
+                summary = run_plan(plan, records, jobs=jobs, **engine)
         except KeyboardInterrupt:
             typer.echo(f"Interrupted; what was finished is in {store}, and the same command goes on.", err=True)
             raise typer.Exit(INTERRUPTED) from None
         asked = {task for stack in plan for task in stack.tasks}
         failures = [failure for failure in records.failures() if failure.task in asked]
-        if csv is not None and len(failures) < len(asked):
+        typer.echo(_account(summary, failures), err=True)
+        if used is not None:
+            typer.echo(used.words(), err=True)
+        if times is not None and summary.spent:  # a run that had nothing to do leaves the account of the one before
+            write_records(times, time_records(summary, jobs, None if used is None else used.facts()))
+        if csv is not None and (records.done() or not failures):
             typer.echo(f"Wrote {export(records, csv)} records to {csv}.", err=True)
-    if times is not None and summary.spent:  # a run that had nothing to do leaves the account of the one before
-        write_records(times, time_records(summary, jobs, None if used is None else used.facts()))
-    typer.echo(_account(summary, failures), err=True)
-    if used is not None:
-        typer.echo(used.words(), err=True)
     if failures:
         raise typer.Exit(FAULT)
 
