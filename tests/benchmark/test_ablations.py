@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from nescio._validation import InputError
 from nescio.benchmark import ablation_paper, ablation_runs, stack
 from nescio.benchmark import evaluate as evaluate_module
-from nescio.benchmark.ablation_paper import run_paper_variants, variant_pool, variant_settings
+from nescio.benchmark.ablation_paper import run_paper_variants, variant_settings
 from nescio.benchmark.ablation_runs import ablation_requests, make_ablation_plan, run_variants
 from nescio.benchmark.ablation_tables import ablation_tables
 from nescio.benchmark.ablations import ABLATION_METRICS, ABLATIONS, find_variant
@@ -130,20 +130,21 @@ def test_faulty_comparisons_have_their_notes_and_fair_ones_have_none():
     assert words("n-steps=5", "carbon", "elbo") == ""
 
 
-def test_a_pool_as_run_is_that_of_protocol_paper_and_a_walk_does_not_refit_the_mixture():
+def test_a_walk_does_not_refit_the_mixture_and_a_pool_has_the_size_that_is_asked_for():
     points = torch.randn(70, 3, generator=torch.Generator().manual_seed(1)) * 2.0
     stream = lambda: torch.Generator().manual_seed(5)
     settings = PaperSettings(0.2, batch_size=30)
-    theirs = pseudo_input_pool(points, stream(), settings, 2)
+    fresh = pseudo_input_pool(points, stream(), settings, 2)
     densities: dict[Any, Any] = {}
-    ours = variant_pool(points, stream(), 30, {}, 2, densities)
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+    kept = pseudo_input_pool(points, stream(), settings, 2, densities)
+    torch.testing.assert_close(kept, fresh, rtol=0, atol=0)
     assert len(densities) == 2
-    still = variant_pool(points, stream(), 30, {"placement": replace(MixtureDescent.as_run(), steps=0)}, 2, densities)
+    without = replace(settings, placement=replace(MixtureDescent.as_run(), steps=0))
+    still = pseudo_input_pool(points, stream(), without, 2, densities)
     assert len(densities) == 2
-    moved = (still - ours).norm(dim=1)
+    moved = (still - kept).norm(dim=1)
     assert 0.0 < float(moved.max()) <= 5 * 0.4 + 1e-5  # the same starting points, five steps of 0.4 at most
-    assert len(variant_pool(points, stream(), 30, {"pool": 17}, 3)) == 17
+    assert len(pseudo_input_pool(points, stream(), replace(settings, pool=17), 3)) == 17
 
 
 def test_the_two_sweeps_vary_the_steps_and_the_gate_of_the_later_code_and_nothing_else():
@@ -154,7 +155,9 @@ def test_the_two_sweeps_vary_the_steps_and_the_gate_of_the_later_code_and_nothin
     assert gates == [replace(later, gate=gate) for gate in (0.1, 0.01, 0.001)]
     points = torch.randn(200, 2, generator=torch.Generator().manual_seed(1)) * 0.1  # steep, so that the gate decides
     pools = [
-        variant_pool(points, torch.Generator().manual_seed(5), 200, {"placement": placement})
+        pseudo_input_pool(
+            points, torch.Generator().manual_seed(5), PaperSettings(0.2, batch_size=200, placement=placement), 4
+        )
         for placement in (steps[0], *gates)
     ]
     still, *walked = pools
@@ -165,7 +168,8 @@ def test_the_two_sweeps_vary_the_steps_and_the_gate_of_the_later_code_and_nothin
 
 def test_noise_is_in_units_of_the_spread_of_the_whole_table_and_repeats_each_row():
     points = torch.randn(64, 40, generator=torch.Generator().manual_seed(1)) * 3.0
-    pool = variant_pool(points, torch.Generator().manual_seed(2), 64, {"placement": FarNoise()})
+    settings = PaperSettings(0.2, batch_size=20, placement=FarNoise())
+    pool = pseudo_input_pool(points, torch.Generator().manual_seed(2), settings, 4)
     assert len(pool) == 4 * 64
     assert float(pool.std()) == pytest.approx(float(points.std()) * (1 + 15.0**2) ** 0.5, rel=0.03)
 
@@ -201,6 +205,17 @@ def test_on_the_authors_trainer_a_variant_that_changes_nothing_is_protocol_paper
     alone = run_paper_variants(data, "standard", {"rate": variants["rate"]}, [1], most_epochs=10)
     for key, value in quiet(alone["rate", 1]).items():
         assert value == pytest.approx(quiet(found["rate", 1])[key], rel=2e-3, abs=2e-4)
+
+
+def test_a_variant_of_superconductivity_keeps_its_noise_where_no_placement_is_asked_for():
+    data = small_table("superconductivity")
+    (protocol,) = run_paper(data, "standard", ["d-vv"], 1, most_epochs=10).values()
+    found = run_paper_variants(
+        data, "standard", {"as run": {}, "descent": {"placement": MixtureDescent.as_run()}}, [0], most_epochs=10
+    )
+    quiet = lambda rows: [row for row in rows if row[1] != "seconds"]
+    assert quiet(found["as run", 0]) == quiet(protocol)
+    assert quiet(found["descent", 0]) != quiet(protocol)
 
 
 @pytest.mark.usefixtures("_small_world")

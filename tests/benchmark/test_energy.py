@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -48,6 +49,20 @@ def test_the_tracker_stops_whatever_happens():
     with pytest.raises(RuntimeError, match="broke"), measured_energy():
         raise RuntimeError("broke")
     assert Tracker.running == 0
+
+
+def test_a_tracker_that_fails_at_its_end_takes_nothing_with_it(monkeypatch):
+    class Failing(Tracker):
+        def stop(self):  # codecarbon swallows its own errors
+            Tracker.running -= 1
+
+    module = ModuleType("codecarbon")
+    module.EmissionsTracker = Failing
+    monkeypatch.setitem(sys.modules, "codecarbon", module)
+    with measured_energy() as energy:
+        pass
+    assert math.isnan(energy.kilowatt_hours)
+    assert math.isnan(energy.kilograms)
 
 
 def test_without_codecarbon_the_extra_is_named(monkeypatch):

@@ -26,6 +26,7 @@ from nescio.datasets.benchmark_splits import make_splits
 from nescio.datasets.uci import UCIData
 from nescio.distributions import Gamma
 from nescio.networks import MLP
+from nescio.pseudo_inputs import GaussianNoise, MixtureDescent
 
 METRICS = {
     "elbo",
@@ -142,7 +143,7 @@ def test_swapping_swaps_the_prior_s_rate_and_the_kl_weight_of_yacht():
 def test_methods_differ_in_the_terms_they_have():
     for name in PRIOR_RATES:
         vv, dvv, none = (paper_settings(name, "gap", method) for method in ("vv", "d-vv", "vv-no-prior"))
-        assert dataclasses.replace(dvv, pseudo_weight=None, noise=False) == vv
+        assert dataclasses.replace(dvv, pseudo_weight=None, placement=vv.placement) == vv
         assert (vv.kl_weight, dvv.pseudo_weight) == (0.5, 1.0)  # their tau of 0.5 weighs both terms alike
         assert (none.kl_weight, none.prior_rate, none.pseudo_weight) == (0.0, 0.5, None)
     with pytest.raises(InputError, match="superconductivity_partial"):
@@ -278,9 +279,8 @@ def test_pseudo_inputs_are_four_pools_per_batch_and_lie_off_the_data():
 
 def test_superconductivity_has_noise_of_the_table_s_spread_for_pseudo_inputs():
     settings = paper_settings("superconductivity", "gap", "d-vv")
-    assert (settings.prior_rate, settings.noise) == (0.299, True)
-    assert not paper_settings("superconductivity", "gap", "vv").noise
-    assert not paper_settings("protein", "standard", "d-vv").noise
+    assert (settings.prior_rate, settings.placement) == (0.299, GaussianNoise())
+    assert paper_settings("protein", "standard", "d-vv").placement == MixtureDescent.as_run()
 
     corners = torch.tensor([[-2.0, 0.0], [2.0, 0.0]]).repeat(500, 1)  # its columns differ in spread; the noise has one
     pool = pseudo_input_pool(corners, torch.Generator().manual_seed(3), settings, most_batches=1)

@@ -341,6 +341,22 @@ def test_a_stack_that_fails_is_run_again_task_by_task(monkeypatch):
     assert error.startswith("ValueError: trial two is bad (in together, line ")
 
 
+def test_what_a_stack_gives_tells_of_the_worker_that_ran_it_whole_or_in_parts(monkeypatch):
+    here = {**provenance(), "hardware": "a machine far away, 64 cores"}
+    tasks = tuple(Task("sound", "boston", "gap", "gp", trial) for trial in range(2))
+    monkeypatch.setattr(stack_module, "provenance", lambda: here)
+    monkeypatch.setattr(stack_module, "_together", lambda stack: [stack.tasks[0]])
+    assert run_stack(Stack(tasks)).made == here
+
+    def apart(stack):
+        if len(stack.tasks) > 1:
+            raise ValueError("no")
+        return [stack.tasks[0]]
+
+    monkeypatch.setattr(stack_module, "_together", apart)
+    assert run_stack(Stack(tasks)) == Outcome(list(tasks), [], run_stack(Stack(tasks)).apart, here)
+
+
 def test_a_method_of_the_paper_that_fails_fails_for_all_its_trials(monkeypatch):
     def together(stack):
         raise ArithmeticError("nothing finite")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -14,14 +15,16 @@ import pytest
 from typer.testing import CliRunner
 
 from nescio._validation import InputError
-from nescio.benchmark import energy, methods, stack
+from nescio.benchmark import energy, methods, records, stack
 from nescio.benchmark import evaluate as evaluate_module
 from nescio.benchmark import run as runs
 from nescio.benchmark.energy import Energy
 from nescio.benchmark.exports import read_values
 from nescio.benchmark.names import METRICS
 from nescio.benchmark.plan import Request, Stack, Task
+from nescio.benchmark.run import Summary
 from nescio.cli import app
+from nescio.cli.bench import _without_absent
 from nescio.datasets.uci import UCIData
 from nescio.estimators.problem import SUPPORT
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
@@ -142,6 +145,40 @@ def test_where_every_trial_fails_an_export_does_not_hide_it():
     assert not Path("out.csv").exists()
 
 
+def test_where_every_trial_of_a_protocol_fails_records_of_another_are_not_written(monkeypatch):
+    def broken(tasks, data):
+        raise ArithmeticError("nothing finite")
+
+    options = ("--datasets", "boston", "--split", "standard", "--trials", "1")
+    assert uci("--methods", "gp", *options).exit_code == 0
+    monkeypatch.setattr(stack, "_paper", broken)
+    paper = (
+        "uci",
+        "--protocol",
+        "paper",
+        "--jobs",
+        "1",
+        "--store",
+        "records.db",
+        "--methods",
+        "vv",
+        "--csv",
+        "out.csv",
+    )
+    result = run(*paper, *options)
+    assert result.exit_code == 1
+    assert "Failed: paper boston standard vv 0: ArithmeticError: nothing finite" in result.stderr
+    assert not Path("out.csv").exists()
+
+
+def test_what_git_says_is_asked_before_the_run(monkeypatch):
+    calls = []
+    monkeypatch.setattr(records, "provenance", lambda: calls.append("asked"))
+    monkeypatch.setattr(runs, "run_plan", lambda *_, **__: calls.append("ran") or Summary(0, 0, 1, 0.0, {}, {}))
+    assert uci("--datasets", "boston", "--methods", "gp", "--split", "standard", "--trials", "1").exit_code == 0
+    assert calls == ["asked", "ran"]
+
+
 def test_sets_that_are_not_here_are_left_out_and_told_where_nobody_named_them(monkeypatch):
     options = ("--methods", "gp", "--split", "standard", "--trials", "1")
     result = uci(*options)
@@ -160,12 +197,16 @@ def test_sets_that_are_not_here_are_left_out_and_told_where_nobody_named_them(mo
     assert none.stderr.endswith("none is here; set NESCIO_DATA, or run: nescio data get NAME.\n")
 
 
-def test_an_ablation_without_its_sets_is_left_out_and_refused_only_where_it_is_alone(monkeypatch):
+def test_an_ablation_without_its_sets_is_left_out_and_refused_only_where_it_is_alone(monkeypatch, capsys):
     request = Request("sound", ("carbon", "boston"), ("a", "b"), ("gap",))
     alone = request._replace(datasets=("carbon",))
     assert stack.keep_present({"x": request, "y": alone}) == {"x": request._replace(datasets=("boston",))}
     with pytest.raises(InputError, match="of 'carbon' none is here; set NESCIO_DATA"):
         stack.keep_present({"y": alone})
+    _without_absent({"x": request, "y": alone})
+    assert capsys.readouterr().err == (
+        "Left out, since not on this machine: carbon (see nescio data list); so nothing is left of y.\n"
+    )
     monkeypatch.setattr(stack, "uci_names", lambda: ["energy"])
     refused = run("ablation", "n-steps", "--trials", "1")
     assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
@@ -183,6 +224,9 @@ def test_what_is_not_installed_is_told_before_anything_is_trained(monkeypatch, t
     assert measures.exit_code == 2
     assert "the measures need scoringrules" in measures.stderr
     assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(stack, "make_method", None)  # a worker elsewhere asks for itself, before it trains
+    outcome = stack.run_stack(Stack((Task("sound", "boston", "standard", "vv", 0),)))
+    assert "the measures need scoringrules" in outcome.failures[0].error
 
 
 def test_an_interrupt_says_how_to_go_on(monkeypatch):
@@ -213,6 +257,10 @@ def test_tables_come_from_the_store_and_from_the_csv_alike(form):
         assert {table["name"] for table in json.loads(written)} >= {"sound_ranks", "sound_counts"}
 
 
+CLUSTER = ("--engine", "dask", "--address", "tcp://a:1")
+SWAPPED = ("--methods", "d-vv-swapped", "--datasets", "boston")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -224,6 +272,9 @@ def test_tables_come_from_the_store_and_from_the_csv_alike(form):
         (("uci", "--protocol", "sound", "--store", "x.db", "--jobs", "0"), "--jobs must be"),
         (("uci", "--protocol", "sound", "--store", "x.db", "--address", "tcp://a:1"), "--address is that of a cluster"),
         (("uci", "--protocol", "paper", "--store", "x.db", "--compile"), "--compile is for protocol sound"),
+        (("uci", "--protocol", "paper", "--store", "x.db", "--energy", "--datasets", "boston"), "needs codecarbon"),
+        (("uci", "--protocol", "sound", "--store", "x.db", "--energy", *CLUSTER), "--energy measures this machine"),
+        (("uci", "--protocol", "paper", "--store", "x.db", *SWAPPED), "there is nothing to run"),
         (("uci", "--protocol", "sound", "--store", "text.csv", "--datasets", "boston"), "not a store"),
         (("table",), "by --store or by --csv"),
         (("table", "--store", "missing.db"), "there is no store 'missing.db'"),
@@ -231,7 +282,8 @@ def test_tables_come_from_the_store_and_from_the_csv_alike(form):
         (("table", "--csv", "text.csv", "--store", "x.db"), "one of them"),
     ],
 )
-def test_mistakes_are_one_sentence_and_leave_nothing_behind(arguments, words, tmp_path):
+def test_mistakes_are_one_sentence_and_leave_nothing_behind(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "codecarbon", None)
     (tmp_path / "text.csv").write_text("a,b\n1,2\n" * 400)
     result = run(*arguments)
     assert result.exit_code == 2

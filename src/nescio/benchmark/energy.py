@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from nescio._validation import InputError
 
@@ -13,7 +14,7 @@ __all__ = ["Energy", "measured_energy"]
 
 @dataclass
 class Energy:
-    """What the machine took while a run went on; the fields are filled at its end."""
+    """What the machine took while a run went on; the fields are filled at its end, where the tracker could tell."""
 
     kilowatt_hours: float = float("nan")
     kilograms: float = float("nan")
@@ -28,18 +29,22 @@ class Energy:
         return f"Energy: {self.kilowatt_hours:.3g} kWh, {self.kilograms:.3g} kg of CO2, by codecarbon's estimate."
 
 
-@contextmanager
-def measured_energy() -> Iterator[Energy]:
-    """Measure from here to the end of the block; the machine as a whole, whatever else it does."""
+def measured_energy() -> AbstractContextManager[Energy]:
+    """Measure from here to the end of the block; this machine as a whole, whatever else it does."""
     try:
         from codecarbon import EmissionsTracker
     except ModuleNotFoundError as error:
         raise InputError("--energy needs codecarbon, which is not installed: pip install 'nescio[energy]'.") from error
+    return _measured(EmissionsTracker(save_to_file=False, log_level="critical"))
+
+
+@contextmanager
+def _measured(tracker: Any) -> Iterator[Energy]:
     energy = Energy()
-    tracker = EmissionsTracker(save_to_file=False, log_level="critical")
     tracker.start()
     try:
         yield energy
     finally:
-        energy.kilograms = float(tracker.stop() or 0.0)
-        energy.kilowatt_hours = float(tracker.final_emissions_data.energy_consumed)
+        kilograms, found = tracker.stop(), getattr(tracker, "final_emissions_data", None)
+        if kilograms is not None and found is not None:  # it swallows its own errors, and then tells nothing
+            energy.kilograms, energy.kilowatt_hours = float(kilograms), float(found.energy_consumed)

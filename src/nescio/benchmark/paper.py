@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from nescio.benchmark.paper_settings import PaperSettings, paper_settings
 from nescio.benchmark.paper_splits import PaperTrial, authors_table, paper_trials, standardise
 from nescio.benchmark.paper_training import PaperStack, posterior, pseudo_input_pool, starting_weights
 from nescio.datasets.uci import UCIData
+from nescio.densities import Density
 from nescio.distributions import Gamma, StudentT, expected_log_prob, gamma_kl
 from nescio.networks import MLP, Parameters
 
@@ -42,10 +44,7 @@ def run_paper(
     X, y = authors_table(data)
     chosen = {name: replace(paper_settings(data.name, kind, name), most_epochs=most_epochs) for name in methods}
 
-    def pool(name: str, model: int, x: Tensor, generator: torch.Generator) -> Tensor:
-        return pseudo_input_pool(x, generator, chosen[name], MOST_BATCHES)
-
-    return train_and_test(X, y, paper_trials(X, kind, trials), chosen, pool)
+    return train_and_test(X, y, paper_trials(X, kind, trials), chosen, MOST_BATCHES)
 
 
 def train_and_test(
@@ -53,12 +52,13 @@ def train_and_test(
     y: np.ndarray,
     trials: list[PaperTrial],
     chosen: Mapping[str, PaperSettings],
-    pool: Callable[[str, int, Tensor, torch.Generator], Tensor],
+    most_batches: int,
 ) -> dict[tuple[str, int], Rows]:
-    """Train all settings on all trials and test them; a joint phase that some share is trained once.
+    """Train all settings on all trials and test them; what some share, a joint phase or a mixture, is fitted once.
 
-    ``pool`` makes the pseudo-inputs of the settings of a name, from the number of a trial and its training inputs.
+    Pseudo-inputs are placed around at most ``most_batches`` batches of each trial.
     """
+    densities: list[dict[Any, Density]] = [{} for _ in trials]
     joint: dict[tuple[float, ...], tuple[Parameters, float]] = {}
     results: dict[tuple[str, int], Rows] = {}
     for name, settings in chosen.items():
@@ -71,8 +71,8 @@ def train_and_test(
         if settings.pseudo_weight is not None:
             began = time.perf_counter()
             pools = [
-                pool(name, model, stack.x[rows], own)
-                for model, (rows, own) in enumerate(zip(stack.train, stack.generators("pool"), strict=True))
+                pseudo_input_pool(stack.x[rows], own, settings, most_batches, known)
+                for rows, own, known in zip(stack.train, stack.generators("pool"), densities, strict=True)
             ]
             parameters = stack.second_phase(settings, parameters, pools)
             seconds += time.perf_counter() - began

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from nescio._validation import InputError, check_one_of
+from nescio.pseudo_inputs import GaussianNoise, MixtureDescent, Placement
 
 __all__ = ["METHODS", "PRIOR_RATES", "PaperSettings", "paper_settings"]
 
@@ -38,9 +39,9 @@ LARGE_ROWS = 9_000  # rows of the whole table, as they reckon them from the trai
 class PaperSettings:
     """One configuration of theirs; the defaults are those that all of them share.
 
-    ``pseudo_weight`` is tau / (1 - tau) of their tau = 0.5, or None without pseudo-inputs; ``noise`` says that these
-    are training rows with Gaussian noise, not points walked down a mixture. Epochs are passes over the
-    training rows; a check is a look at the validation bound every ``check_epochs`` of them.
+    ``pseudo_weight`` is tau / (1 - tau) of their tau = 0.5, or None without pseudo-inputs; ``pool`` is how many of
+    these there are, or None for as many as they had. Epochs are passes over the training rows; a check is a look at the
+    validation bound every ``check_epochs`` of them.
 
     The paper says ELU; the authors' function of that name returned tanh, and tanh is what ran.
     """
@@ -56,7 +57,8 @@ class PaperSettings:
     check_epochs: int = 10
     patience_checks: int = 50
     most_epochs: int | None = None
-    noise: bool = False
+    placement: Placement = field(default_factory=MixtureDescent.as_run)
+    pool: int | None = None
 
     def steps_per_epoch(self, rows: int) -> int:
         """Batches in a pass over ``rows``; the last one may be short."""
@@ -86,7 +88,8 @@ def paper_settings(name: str, kind: str, method: str) -> PaperSettings:
     if method == "vv-no-prior":
         return PaperSettings(DEFAULT_RATE, kl_weight=0.0)
     if method == "d-vv":
-        return PaperSettings(rate, pseudo_weight=1.0, noise=name in NOISE)
+        settings = PaperSettings(rate, pseudo_weight=1.0)
+        return replace(settings, placement=GaussianNoise()) if name in NOISE else settings
     if name != "yacht":
         raise InputError(
             f"the authors swapped two values for yacht alone; method 'd-vv-swapped' has none for {name!r}."

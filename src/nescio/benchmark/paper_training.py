@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nescio._random import child_seed
 from nescio.benchmark.paper_settings import PaperSettings
+from nescio.densities import Density
 from nescio.distributions import Gamma
 from nescio.networks import MLP, ConcentrationRateHead, Parameters
 from nescio.objectives import PointLosses, dissipative_loss, elbo
-from nescio.pseudo_inputs import GaussianNoise, MixtureDescent
+from nescio.pseudo_inputs import FarNoise, GaussianNoise, MixtureDescent, Placement
 from nescio.training import Draw, Schedule, train
 from nescio.training.loop import Criterion
 from nescio.training.steppers import Losses
@@ -84,25 +86,42 @@ def starting_weights(generator: torch.Generator, n_inputs: int, n_outputs: int, 
     return {name: torch.stack([layers[name] for layers in maps]).unsqueeze(0) for name in maps[0]}
 
 
-def pseudo_input_pool(points: Tensor, generator: torch.Generator, settings: PaperSettings, most_batches: int) -> Tensor:
-    """Pseudo-inputs of one trial: a mixture is fitted to each batch of ``points (N, D)`` and walked down.
+def pseudo_input_pool(
+    points: Tensor,
+    generator: torch.Generator,
+    settings: PaperSettings,
+    most_batches: int,
+    densities: dict[Any, Density] | None = None,
+) -> Tensor:
+    """Pseudo-inputs of one trial, placed batch by batch around ``points (N, D)``, ``(K, D)``.
 
-    Where the settings ask for noise, they are the rows with Gaussian noise of the spread of all entries of the table.
+    For a descent a mixture is fitted to each batch and walked down; ``densities`` keeps the mixtures of this trial for
+    the next settings. Noise is in units of the spread of all entries of the table, as theirs was.
 
-    Two things differ from their runs: at most ``most_batches`` batches get a mixture (more of them enlarge the pool and
+    Two things differ from their runs: at most ``most_batches`` batches are taken (more of them enlarge the pool and
     leave its law alone), and each fit starts afresh, where theirs started from the batch before.
     """
-    if settings.noise:
-        return GaussianNoise(float(points.std()))(points, NOISE_REPEATS * len(points), [generator])[0]
+    placement: Placement = settings.placement
     order = torch.randperm(len(points), generator=generator)
+    batches = points[order].split(settings.batch_size)[:most_batches]
+    share = None if settings.pool is None else -(-settings.pool // len(batches))
+    known = {} if densities is None else densities
     placed = []
-    for batch in points[order].split(settings.batch_size)[:most_batches]:
-        seed = int(torch.randint(2**31, (), generator=generator))
-        placement = replace(MixtureDescent.as_run(), seed=seed).fitted(batch)
-        components = len(placement.density.means)  # type: ignore[union-attr]
-        count = placement.pool_multiplier * components * (settings.batch_size // components + 1)
-        placed.append(placement(batch, count, [generator])[0])
-    return torch.cat(placed)
+    for place, batch in enumerate(batches):
+        count, own = NOISE_REPEATS * len(batch), placement
+        if isinstance(placement, GaussianNoise | FarNoise):
+            own = replace(placement, scale=placement.scale * float(points.std()))
+        elif isinstance(placement, MixtureDescent):
+            seed = int(torch.randint(2**31, (), generator=generator))
+            walk = replace(placement, seed=seed)
+            key = (place, seed, walk.covariance_type, walk.bayesian, walk.n_components)
+            if key not in known:
+                known[key] = walk.fitted(batch).density  # type: ignore[assignment]
+            components = len(known[key].means)  # type: ignore[attr-defined]
+            count = walk.pool_multiplier * components * (settings.batch_size // components + 1)
+            own = replace(walk, density=known[key])
+        placed.append(own(batch, share or count, [generator])[0])
+    return torch.cat(placed)[: settings.pool]
 
 
 def posterior(network: MLP, parameters: Parameters, x: Tensor) -> tuple[Tensor, Gamma]:

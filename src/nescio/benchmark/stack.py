@@ -18,8 +18,8 @@ from nescio._validation import InputError, join_names
 from nescio.benchmark.ablation_runs import run_variants
 from nescio.benchmark.evaluate import evaluate
 from nescio.benchmark.memory import keep_memory
-from nescio.benchmark.methods import make_method
-from nescio.benchmark.names import FAMILY
+from nescio.benchmark.methods import check_installed, make_method
+from nescio.benchmark.names import FAMILY, PARTIAL
 from nescio.benchmark.plan import TRIALS, Request, Stack, Table, Task, task_seed
 from nescio.benchmark.records import provenance
 from nescio.benchmark.store import Failure, Measurement
@@ -53,7 +53,7 @@ def keep_present(requests: Mapping[str, Request]) -> dict[str, Request]:
     }
     kept = {key: request for key, request in present.items() if request.datasets}
     if not kept:
-        asked = sorted({name for request in requests.values() for name in request.datasets})
+        asked = sorted({name for request in requests.values() for name in request.datasets} - set(PARTIAL))
         raise InputError(f"of {join_names(asked, 20)} none is here; set NESCIO_DATA, or run: nescio data get NAME.")
     return kept
 
@@ -142,6 +142,7 @@ def _together(stack: Stack) -> list[Measurement]:
         return _paper(tasks, data)
     if tasks[0].protocol == "ablation":
         return run_variants(tasks, data)
+    check_installed(stack.methods)  # a worker elsewhere may lack what the measures need, which come last
     kind = tasks[0].kind
     trials = (
         max(TRIALS["sound"][kind], *(task.trial + 1 for task in tasks)) if kind == "standard" else TRIALS["sound"][kind]

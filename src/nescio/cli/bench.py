@@ -94,9 +94,11 @@ def uci(
     check_run(store, csv, jobs, times)
     if address is not None and engine is EngineName.local:
         raise InputError("--address is that of a cluster; add --engine dask or --engine ray.")
+    if address is not None and energy:
+        raise InputError("--energy measures this machine and not a cluster; leave out --energy or --address.")
     if compiled and (request.protocol == "paper" or not can_compile()):
         raise InputError("--compile is for protocol sound, and needs a C++ compiler (g++ or clang++) on the path.")
-    if request.protocol == "sound" and engine is EngineName.local:
+    if request.protocol == "sound" and address is None:
         check_installed(request.methods)
     if not names[0]:
         (request,) = _without_absent({"uci": request}).values()
@@ -142,8 +144,9 @@ def _without_absent(requests: dict[str, Request]) -> dict[str, Request]:
     asked, left = ({name for request in of.values() for name in request.datasets} for of in (requests, kept))
     absent = asked.difference(left, PARTIAL)  # a sample is no loss
     if absent:
-        names = ", ".join(sorted(absent))
-        typer.echo(f"Left out, since not on this machine: {names} (see nescio data list).", err=True)
+        names, whole = ", ".join(sorted(absent)), ", ".join(requests.keys() - kept.keys())
+        told = f"; so nothing is left of {whole}" if whole else ""
+        typer.echo(f"Left out, since not on this machine: {names} (see nescio data list){told}.", err=True)
     return kept
 
 
@@ -173,10 +176,13 @@ def run(
     from nescio.benchmark.run import run_plan, time_records
     from nescio.benchmark.store import Store
 
+    if not plan:
+        raise InputError("there is nothing to run: none of these methods is run on these data sets.")
     provenance()  # kept from here on: an export into the tree that ran changes what git says of it
+    meter = measured_energy() if energy else nullcontext()
     with Store(store, create=True) as records:
         try:
-            with measured_energy() if energy else nullcontext() as used:
+            with meter as used:
                 summary = run_plan(plan, records, jobs=jobs, **engine)
         except KeyboardInterrupt:
             typer.echo(f"Interrupted; what was finished is in {store}, and the same command goes on.", err=True)
@@ -188,7 +194,8 @@ def run(
             typer.echo(used.words(), err=True)
         if times is not None and summary.spent:  # a run that had nothing to do leaves the account of the one before
             write_records(times, time_records(summary, jobs, None if used is None else used.facts()))
-        if csv is not None and (records.done() or not failures):
+        stored = {task.protocol for task in records.done()}
+        if csv is not None and (not failures or stored & {task.protocol for task in asked}):
             typer.echo(f"Wrote {export(records, csv)} records to {csv}.", err=True)
     if failures:
         raise typer.Exit(FAULT)
