@@ -181,12 +181,13 @@ def test_informativity_keeps_the_variance_of_the_prior():
         assert settings.prior_rate / (settings.prior_concentration - 1.0) == pytest.approx(0.19 / 0.5)
         assert settings.pseudo_weight == 1.0
     assert variant_settings("boston", "standard", {"placement": None}).pseudo_weight is None
+    assert variant_settings("boston", "standard", {"pseudo_weight": None}).pseudo_weight is None
     assert variant_settings("boston", "standard", {"prior_rate": 0.5}).prior_concentration == 1.5
 
 
 def test_on_the_authors_trainer_a_variant_that_changes_nothing_is_protocol_paper():
     data = small_table("yacht")
-    protocol = run_paper(data, "standard", ["vv", "d-vv"], 2, most_epochs=10)
+    protocol = run_paper(data, "standard", ["vv", "d-vv"], range(2), most_epochs=10)
     variants = {
         "none": {"placement": None},
         "as run": {},
@@ -209,7 +210,7 @@ def test_on_the_authors_trainer_a_variant_that_changes_nothing_is_protocol_paper
 
 def test_a_variant_of_superconductivity_keeps_its_noise_where_no_placement_is_asked_for():
     data = small_table("superconductivity")
-    (protocol,) = run_paper(data, "standard", ["d-vv"], 1, most_epochs=10).values()
+    (protocol,) = run_paper(data, "standard", ["d-vv"], [0], most_epochs=10).values()
     found = run_paper_variants(
         data, "standard", {"as run": {}, "descent": {"placement": MixtureDescent.as_run()}}, [0], most_epochs=10
     )

@@ -12,6 +12,8 @@ from sklearn.model_selection import train_test_split
 from torch.utils.data import TensorDataset, random_split
 
 from nescio._validation import InputError
+from nescio.benchmark import paper
+from nescio.benchmark.ablation_paper import run_paper_variants
 from nescio.benchmark.paper import box_points, measure, run_paper
 from nescio.benchmark.paper_settings import PRIOR_RATES, PaperSettings, paper_settings
 from nescio.benchmark.paper_splits import authors_table, paper_trials, standardise
@@ -64,7 +66,7 @@ def table_as_torch_splits_it(X: np.ndarray, seed: int, times: int) -> tuple[np.n
 @pytest.mark.parametrize(("trial", "times"), [(0, 2), (1, 1), (2, 1)])
 def test_rows_are_those_that_scikit_learn_and_torch_draw_from_the_trial_s_seed(trial, times):
     X = small_table().X
-    found = paper_trials(X, "standard", 3)[trial]
+    found = paper_trials(X, "standard", range(3))[trial]
     train, validation, test = table_as_torch_splits_it(X, 2 + trial, times)
     assert found.seed == 2 + trial
     assert found.train.tolist() == train.tolist()
@@ -75,7 +77,7 @@ def test_rows_are_those_that_scikit_learn_and_torch_draw_from_the_trial_s_seed(t
 
 def test_the_hole_is_the_middle_third_by_position_and_is_tested_after_the_ordinary_rows():
     X = small_table(rows=100).X
-    runs = paper_trials(X, "gap", 99)
+    runs = paper_trials(X, "gap", range(3))
     assert [run.feature for run in runs] == [0, 1, 2]
     for run in runs[:2]:
         inside, hole = run.test["inside"], run.test["hole"]
@@ -95,7 +97,7 @@ def test_but_for_the_first_standard_trial_the_rows_are_those_of_the_benchmark_s_
     X = small_table(rows=100).X[:, :2]
     theirs = make_splits(X, kind, protocol="paper", trials=2)
     for number in range(first, 2):
-        ours, split = paper_trials(X, kind, 2)[number], theirs[number]
+        ours, split = paper_trials(X, kind, range(2))[number], theirs[number]
         assert sorted([*ours.train, *ours.validation]) == split.train.tolist()
         assert {name: sorted(rows) for name, rows in ours.test.items()} == {
             name: rows.tolist() for name, rows in split.test.items()
@@ -111,7 +113,7 @@ def test_boston_loses_its_first_row_and_no_other_set_does():
 
 def test_scales_come_from_the_rows_that_are_not_in_the_random_tenth():
     data = small_table(rows=100)
-    run = paper_trials(data.X, "gap", 1)[0]
+    run = paper_trials(data.X, "gap", [0])[0]
     scaled = standardise(data.X, run.seen).double().numpy()
     np.testing.assert_allclose(scaled[run.seen].mean(0), 0.0, atol=1e-6)
     np.testing.assert_allclose(scaled[run.seen].std(0), [1.0, 1.0, 0.0], atol=1e-6)
@@ -144,6 +146,8 @@ def test_methods_differ_in_the_terms_they_have():
     for name in PRIOR_RATES:
         vv, dvv, none = (paper_settings(name, "gap", method) for method in ("vv", "d-vv", "vv-no-prior"))
         assert dataclasses.replace(dvv, pseudo_weight=None, placement=vv.placement) == vv
+        noise = name == "superconductivity"
+        assert dvv.placement == (GaussianNoise() if noise else MixtureDescent.as_run())
         assert (vv.kl_weight, dvv.pseudo_weight) == (0.5, 1.0)  # their tau of 0.5 weighs both terms alike
         assert (none.kl_weight, none.prior_rate, none.pseudo_weight) == (0.0, 0.5, None)
     with pytest.raises(InputError, match="superconductivity_partial"):
@@ -162,7 +166,7 @@ def test_budgets_are_theirs_cut_to_the_last_check(rows, steps, epochs):
 
 def tiny_stack(trials: int = 2, rows: int = 90) -> tuple[PaperStack, list[MLP]]:
     data = small_table(rows=rows)
-    runs = paper_trials(data.X, "standard", trials)
+    runs = paper_trials(data.X, "standard", range(trials))
     tables = [(standardise(data.X, run.seen), standardise(data.y, run.seen)) for run in runs]
     starts = [starting_weights(torch.Generator().manual_seed(run.seed), 3, 2, 50) for run in runs]
     stack = PaperStack(
@@ -277,10 +281,42 @@ def test_pseudo_inputs_are_four_pools_per_batch_and_lie_off_the_data():
     assert nearest > 3 * among_data
 
 
+@pytest.mark.parametrize("placement", [MixtureDescent.as_run(), GaussianNoise(scale=0.5)])
+def test_a_pool_is_drawn_batch_by_batch_in_one_order(placement):
+    points = torch.randn(100, 3, generator=torch.Generator().manual_seed(1)) * 2.0
+    stream = torch.Generator().manual_seed(5)
+    order, naive = torch.randperm(100, generator=stream), []
+    for batch in (points[order[:30]], points[order[30:60]]):
+        if isinstance(placement, MixtureDescent):
+            seed = int(torch.randint(2**31, (), generator=stream))
+            own = dataclasses.replace(placement, seed=seed).fitted(batch)
+            count = 4 * len(own.density.means) * (30 // len(own.density.means) + 1)
+        else:
+            own, count = GaussianNoise(scale=0.5 * float(points.std())), 4 * 30
+        naive.append(own(batch, count, [stream])[0])
+    settings = PaperSettings(0.2, batch_size=30, placement=placement)
+    pool = pseudo_input_pool(points, torch.Generator().manual_seed(5), settings, most_batches=2)
+    assert torch.equal(pool, torch.cat(naive))
+
+
+def test_a_mixture_that_is_kept_is_that_of_its_batch_and_settings():
+    points = torch.randn(100, 3, generator=torch.Generator().manual_seed(1)) * 2.0
+    kept: dict = {}
+    walks = [
+        PaperSettings(0.2, batch_size=30),
+        PaperSettings(0.2, batch_size=60),
+        PaperSettings(0.2, batch_size=60, placement=dataclasses.replace(MixtureDescent.as_run(), max_rows=20)),
+    ]
+    for settings in walks:
+        fresh = pseudo_input_pool(points, torch.Generator().manual_seed(5), settings, 1)
+        assert torch.equal(pseudo_input_pool(points, torch.Generator().manual_seed(5), settings, 1, kept), fresh)
+    assert len(kept) == 3
+
+
 def test_superconductivity_has_noise_of_the_table_s_spread_for_pseudo_inputs():
     settings = paper_settings("superconductivity", "gap", "d-vv")
-    assert (settings.prior_rate, settings.placement) == (0.299, GaussianNoise())
-    assert paper_settings("protein", "standard", "d-vv").placement == MixtureDescent.as_run()
+    assert settings.prior_rate == 0.299
+    assert paper_settings("superconductivity", "standard", "vv").prior_rate == 0.17
 
     corners = torch.tensor([[-2.0, 0.0], [2.0, 0.0]]).repeat(500, 1)  # its columns differ in spread; the noise has one
     pool = pseudo_input_pool(corners, torch.Generator().manual_seed(3), settings, most_batches=1)
@@ -341,8 +377,8 @@ def test_an_infinite_variance_counts_as_the_authors_large_number():
 
 def test_rows_name_trials_regions_and_metrics_and_do_not_depend_on_what_runs_beside_them():
     data = small_table("yacht", outputs=1)
-    together = run_paper(data, "gap", ["vv", "d-vv", "d-vv-swapped"], 2, most_epochs=20)
-    alone = run_paper(data, "gap", ["d-vv"], 2, most_epochs=20)
+    together = run_paper(data, "gap", ["vv", "d-vv", "d-vv-swapped"], range(2), most_epochs=20)
+    alone = run_paper(data, "gap", ["d-vv"], range(2), most_epochs=20)
     values = lambda rows: {(region, metric): value for region, metric, value in rows if metric != "seconds"}
     assert set(alone) == {("d-vv", 0), ("d-vv", 1)}
     for trial in (0, 1):
@@ -358,15 +394,40 @@ def test_rows_name_trials_regions_and_metrics_and_do_not_depend_on_what_runs_bes
 
 def test_a_trial_does_not_depend_on_the_trials_beside_it():
     data = small_table()
-    one = run_paper(data, "standard", ["vv"], 1, most_epochs=30)["vv", 0]
-    three = run_paper(data, "standard", ["vv"], 3, most_epochs=30)
+    one = run_paper(data, "standard", ["vv"], [0], most_epochs=30)["vv", 0]
+    three = run_paper(data, "standard", ["vv"], range(3), most_epochs=30)
     of_first = {(region, metric): value for region, metric, value in three["vv", 0]}
     assert len(three) == 3
     for region, metric, value in one:
         if metric != "seconds":
             assert value == pytest.approx(of_first[region, metric], rel=1e-3)
+    last = run_paper(data, "standard", ["vv"], [2], most_epochs=30)
+    assert list(last) == [("vv", 2)]
+    of_last = {(region, metric): value for region, metric, value in three["vv", 2]}
+    assert all(
+        value == pytest.approx(of_last[region, metric], rel=1e-3)
+        for region, metric, value in last["vv", 2]
+        if metric != "seconds"
+    )
+
+
+def test_a_trial_has_pseudo_inputs_around_eight_batches_and_each_method_pays_for_its_own(monkeypatch):
+    asked = []
+
+    def pool(points, generator, settings, most_batches, densities):
+        asked.append((most_batches, densities))
+        return pseudo_input_pool(points, generator, settings, most_batches, densities)
+
+    monkeypatch.setattr(paper, "pseudo_input_pool", pool)
+    data = small_table("yacht", outputs=1)
+    run_paper(data, "standard", ["d-vv", "d-vv-swapped"], [0], most_epochs=1)
+    assert asked == [(8, None)] * 2
+    run_paper_variants(data, "standard", {"as run": {}, "rate": {"prior_rate": 0.5}}, [0], most_epochs=1)
+    assert [most for most, _ in asked[2:]] == [4, 4]
+    assert asked[2][1] is asked[3][1]
+    assert len(asked[2][1]) == 1
 
 
 def test_a_kind_the_authors_did_not_run_is_refused():
     with pytest.raises(InputError, match="kind must be one of 'standard', 'gap'"):
-        run_paper(small_table(), "tail", ["vv"], 1)
+        run_paper(small_table(), "tail", ["vv"], [0])

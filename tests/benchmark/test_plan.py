@@ -89,6 +89,18 @@ def test_large_tables_come_first_and_a_piece_is_ten_long_or_two_with_none_left_a
     ]  # fmt: skip
 
 
+def test_the_paper_s_trials_are_one_stack_unless_their_tables_are_too_large_side_by_side():
+    table = {
+        "superconductivity": Table(21_263, {"standard": 3, "gap": 81}, 81),
+        "protein": Table(45_730, {"gap": 9}, 9),
+    }
+    plan = make_plan(Request("paper", ("superconductivity",), ("vv", "d-vv"), ("standard", "gap")), table)
+    assert [len({task.trial for task in stack.tasks}) for stack in plan] == [3, *[9] * 9]
+    assert all(stack.methods == ("vv", "d-vv") and len(stack.tasks) in (6, 18) for stack in plan)
+    (whole,) = make_plan(Request("paper", ("protein",), ("vv",), ("gap",)), table)
+    assert len(whole.tasks) == 9
+
+
 def test_what_is_left_open_is_filled_in_and_the_paper_s_sets_are_the_full_ones():
     sound = check_request("sound")
     assert (sound.datasets, sound.methods, sound.kinds) == (DATASETS, METHODS, ("standard", "gap", "tail"))

@@ -390,7 +390,7 @@ def test_the_paper_s_rows_become_one_measurement_per_trial(monkeypatch):
     from nescio.benchmark import paper
 
     def made_up_paper(data, kind, methods, trials):
-        return {(m, t): [("all", "elbo", 0.5 * t), ("all", "seconds", 1.0)] for m in methods for t in range(trials)}
+        return {(m, t): [("all", "elbo", 0.5 * t), ("all", "seconds", 1.0)] for m in methods for t in trials}
 
     monkeypatch.setattr(paper, "run_paper", made_up_paper)
     monkeypatch.setattr(stack_module, "_load", lambda name: None)

@@ -11,7 +11,7 @@ from nescio.benchmark.paper_settings import PaperSettings, paper_settings
 from nescio.benchmark.paper_splits import authors_table, paper_trials
 from nescio.datasets.uci import UCIData
 
-__all__ = ["MOST_BATCHES", "run_paper_variants", "variant_settings"]
+__all__ = ["run_paper_variants", "variant_settings"]
 
 MOST_BATCHES = 4  # mixtures per trial: half of the benchmark's, since more leave the law of the pool alone
 
@@ -24,7 +24,9 @@ def variant_settings(dataset: str, kind: str, variant: Mapping[str, Any]) -> Pap
     """
     without = "placement" in variant and variant["placement"] is None
     settings = paper_settings(dataset, kind, "vv" if without else "d-vv")
-    changed = {name: value for name, value in variant.items() if name != "informativity" and value is not None}
+    changed = {name: value for name, value in variant.items() if name != "informativity"}
+    if without:
+        del changed["placement"]
     if "informativity" in variant:
         variance = settings.prior_rate / (settings.prior_concentration - 1.0)
         changed["prior_rate"] = variant["informativity"]
@@ -45,9 +47,8 @@ def run_paper_variants(
     ``most_epochs`` cuts every phase short, for a quick look.
     """
     X, y = authors_table(data)
-    runs = [run for run in paper_trials(X, kind, max(trials) + 1) if run.trial in trials]
     chosen = {
         name: replace(variant_settings(data.name, kind, variant), most_epochs=most_epochs)
         for name, variant in variants.items()
     }
-    return train_and_test(X, y, runs, chosen, MOST_BATCHES)
+    return train_and_test(X, y, paper_trials(X, kind, trials), chosen, MOST_BATCHES, keep_mixtures=True)

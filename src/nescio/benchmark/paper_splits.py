@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +42,8 @@ def authors_table(data: UCIData) -> tuple[np.ndarray, np.ndarray]:
     return data.X[first:], data.y[first:]
 
 
-def paper_trials(X: np.ndarray, kind: str, trials: int) -> list[PaperTrial]:
-    """The trials of one table ``(N, D)``, standard or gap; for a gap one per feature, the first ``trials`` of them.
+def paper_trials(X: np.ndarray, kind: str, trials: Sequence[int]) -> list[PaperTrial]:
+    """These trials of one table ``(N, D)``, standard or gap; for a gap each is the number of a feature.
 
     A tenth of the rows, chosen at random, is for testing. Of the others, for a gap, the middle third by position along
     the feature is tested too; a tenth of what is left validates. Equal rows may be on both sides. The rows are those of
@@ -50,8 +51,7 @@ def paper_trials(X: np.ndarray, kind: str, trials: int) -> list[PaperTrial]:
     so that the second draw counts. With it the errors of their own runs on Boston come out trial by trial.
     """
     check_one_of("kind", kind, ("standard", "gap"))
-    count = trials if kind == "standard" else min(trials, X.shape[1])
-    return [_trial(X, number, number if kind == "gap" else None) for number in range(count)]
+    return [_trial(X, number, number if kind == "gap" else None) for number in trials]
 
 
 def _trial(X: np.ndarray, number: int, feature: int | None) -> PaperTrial:

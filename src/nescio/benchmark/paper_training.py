@@ -98,8 +98,9 @@ def pseudo_input_pool(
     For a descent a mixture is fitted to each batch and walked down; ``densities`` keeps the mixtures of this trial for
     the next settings. Noise is in units of the spread of all entries of the table, as theirs was.
 
-    Two things differ from their runs: at most ``most_batches`` batches are taken (more of them enlarge the pool and
-    leave its law alone), and each fit starts afresh, where theirs started from the batch before.
+    Deviation: the authors placed points around every batch, and each fit started from the one before. Here at most
+    ``most_batches`` batches are taken, drawn at random (more of them enlarge the pool and leave its law alone), and
+    each fit starts afresh.
     """
     placement: Placement = settings.placement
     order = torch.randperm(len(points), generator=generator)
@@ -113,13 +114,15 @@ def pseudo_input_pool(
             own = replace(placement, scale=placement.scale * float(points.std()))
         elif isinstance(placement, MixtureDescent):
             seed = int(torch.randint(2**31, (), generator=generator))
-            walk = replace(placement, seed=seed)
-            key = (place, seed, walk.covariance_type, walk.bayesian, walk.n_components)
-            if key not in known:
-                known[key] = walk.fitted(batch).density  # type: ignore[assignment]
-            components = len(known[key].means)  # type: ignore[attr-defined]
-            count = walk.pool_multiplier * components * (settings.batch_size // components + 1)
-            own = replace(walk, density=known[key])
+            own = replace(placement, seed=seed)
+            if own.density is None:
+                fit = (place, settings.batch_size, seed)
+                key = (*fit, own.covariance_type, own.bayesian, own.n_components, own.max_rows)
+                if key not in known:
+                    known[key] = own.fitted(batch).density  # type: ignore[assignment]
+                own = replace(own, density=known[key])
+            components = len(own.density.means)  # type: ignore[union-attr]
+            count = own.pool_multiplier * components * (settings.batch_size // components + 1)
         placed.append(own(batch, share or count, [generator])[0])
     return torch.cat(placed)[: settings.pool]
 

@@ -20,6 +20,7 @@ FIRST_PAPER_SEED = 2
 LARGEST_STACK = 10  # trials, or one more than be left alone; more would not be faster, and would be lost together
 LARGE_TABLE = 20_000  # rows, above which the tables of many trials crowd the memory of a worker
 LARGEST_STACK_OF_LARGE = 2
+MOST_CELLS = 2**24  # of the tables of a stack of protocol paper, side by side: its trials are one run, lost together
 TRIALS = {
     "paper": {"standard": 3, "gap": 1_000},  # of the authors' VV and d-VV runs; a hole for each feature
     "sound": {"standard": 10, "gap": 10, "tail": 10},
@@ -50,10 +51,11 @@ class Stack(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What the plan must know of a data set: how many rows it has, and how many trials each kind of split."""
+    """What the plan must know of a data set: its size, and how many trials each kind of split has."""
 
     rows: int
     trials: Mapping[str, int]
+    columns: int = 1
 
 
 class Request(NamedTuple):
@@ -115,8 +117,8 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
     """All stacks of a request, those of large tables first, so that no worker is left with one at the end.
 
     Methods of one family share a stack per trial. Any other method has the trials of one data set and kind of split in
-    stacks of about ten, fewer where the table is large. Protocol paper runs all trials of all methods together. Where
-    steps are compiled, one stack of each kind comes first.
+    stacks of about ten, fewer where the table is large. Protocol paper runs all trials of all methods together, unless
+    their tables are too large side by side. Where steps are compiled, one stack of each kind comes first.
     """
     stacks: list[Stack] = []
     for dataset in sorted(request.datasets, key=lambda name: -tables[name].rows):
@@ -128,7 +130,8 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
             )
             if request.protocol == "paper":
                 methods = [method for method in request.methods if dataset in PAPER_METHODS[method]]
-                stacks.append(Stack(tuple(task for method in methods for task in of(method, trials))))
+                size = max(MOST_CELLS // (table.rows * table.columns), 1)
+                stacks += [Stack(tuple(t for m in methods for t in of(m, some))) for some in _dealt(trials, size)]
                 continue
             family = [method for method in request.methods if method in FAMILY]
             if family:

@@ -67,7 +67,8 @@ def describe(request: Request) -> dict[str, Table]:
             kind: len(make_splits(data.X, kind, protocol=request.protocol, trials=TRIALS[request.protocol][kind]))
             for kind in request.kinds
         }
-        tables[dataset] = Table(len(data.X), {kind: request.trials_of(kind, count) for kind, count in there.items()})
+        trials = {kind: request.trials_of(kind, count) for kind, count in there.items()}
+        tables[dataset] = Table(len(data.X), trials, data.X.shape[1])
     return tables
 
 
@@ -197,6 +198,6 @@ def _paper(tasks: Sequence[Task], data: UCIData) -> list[Measurement]:
 
     began = time.perf_counter()
     methods = list(dict.fromkeys(task.method for task in tasks))
-    results = run_paper(data, tasks[0].kind, methods, len(tasks) // len(methods))
+    results = run_paper(data, tasks[0].kind, methods, sorted({task.trial for task in tasks}))
     share = (time.perf_counter() - began) / len(tasks)
     return [Measurement(task, results[task.method, task.trial], share) for task in tasks]
