@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
+# Of the extra peers; not in the lock file, since comparisons alone need it.
+PEERS := ngboost==0.5.11
 # Workers use one thread each: two threads on a shared core are slower than one.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
@@ -71,9 +73,11 @@ support: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.support --csv support.csv
 
 foreign-mean: $(STAMP)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PEERS)
 	$(BIN)/python -m nescio.benchmark.foreign_mean --csv foreign_mean.csv
 
 baselines: $(STAMP)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PEERS)
 	$(BIN)/python -m nescio.benchmark.levels --csv baselines_1.csv \
 		--methods mean-variance beta-nll deep-ensemble mc-dropout evidential faithful
 	$(BIN)/python -m nescio.benchmark.levels --csv baselines_2.csv \

@@ -42,7 +42,7 @@ def plan(methods: tuple[str, ...] = ("d-vv", "vv", "gp")) -> list:
     from nescio.benchmark.plan import Request, Table, make_plan
 
     request = Request("sound", ("boston", "protein"), methods, ("standard", "gap"))
-    tables = {"boston": Table(506, {"standard": 4, "gap": 3}), "protein": Table(45_730, {"standard": 4, "gap": 3})}
+    tables = {name: Table(rows, 9, {"standard": 4, "gap": 3}) for name, rows in (("boston", 506), ("protein", 45_730))}
     return make_plan(request, tables)
 
 

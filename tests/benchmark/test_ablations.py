@@ -27,12 +27,12 @@ from nescio.benchmark.paper import run_paper
 from nescio.benchmark.paper_settings import PaperSettings
 from nescio.benchmark.paper_training import pseudo_input_pool
 from nescio.benchmark.plan import Table, Task, task_seed
-from nescio.benchmark.published import PUBLISHED_DATASETS, Key, published_cells
+from nescio.benchmark.published import Key, published_cells
 from nescio.benchmark.published_ablations import AblationKey, ablation_notes, published_ablations
 from nescio.cli import app
 from nescio.datasets.benchmark_splits import make_splits
 from nescio.datasets.uci import UCIData
-from nescio.pseudo_inputs import FarNoise, MixtureDescent
+from nescio.pseudo_inputs import FarNoise, GaussianNoise, MixtureDescent
 
 PAPERS = ("boundary-samples", "n-steps", "threshold", "pig-comparison", "n-pseudo-inputs", "prior-informativity")
 OURS = (
@@ -110,7 +110,7 @@ def test_printed_numbers_are_those_of_the_raw_tables_where_both_print_them():
     assert len(printed) == 6 + 8 + 6 + 36
     known = {(variant, metric) for a in ABLATIONS.values() for variant in a.variants for metric in a.metrics}
     assert {(key.variant, key.metric) for key in printed} <= known
-    same = [("generator=descent", dataset, "elbo", "d-vv") for dataset in PUBLISHED_DATASETS]
+    same = [("generator=descent", dataset, "elbo", "d-vv") for dataset in FULL_DATASETS]
     for dataset in ("ccpp", "wine_white"):
         same += [("boundary-samples=none", dataset, "kl_ood_inside", "vv")]
         same += [("boundary-samples=boundary", dataset, "kl_ood_inside", "d-vv")]
@@ -172,6 +172,9 @@ def test_noise_is_in_units_of_the_spread_of_the_whole_table_and_repeats_each_row
     pool = pseudo_input_pool(points, torch.Generator().manual_seed(2), settings, 4)
     assert len(pool) == 4 * 64
     assert float(pool.std()) == pytest.approx(float(points.std()) * (1 + 15.0**2) ** 0.5, rel=0.03)
+    faint = replace(settings, placement=GaussianNoise(scale=1e-6))
+    nearest = torch.cdist(pseudo_input_pool(points, torch.Generator().manual_seed(2), faint, 4), points).argmin(1)
+    assert torch.bincount(nearest).tolist() == [4] * 64
 
 
 def test_informativity_keeps_the_variance_of_the_prior():
@@ -253,7 +256,7 @@ def test_the_plan_has_every_task_once_and_variants_of_a_split_together():
     assert tuple(requests) == (*PAPERS, *OURS)
     sizes = {name: 100 + 10 * number for number, name in enumerate(DATASETS)}
     tables = {
-        name: {dataset: Table(sizes[dataset], dict.fromkeys(request.kinds, 2)) for dataset in request.datasets}
+        name: {dataset: Table(sizes[dataset], 5, dict.fromkeys(request.kinds, 2)) for dataset in request.datasets}
         for name, request in requests.items()
     }
     plan = make_ablation_plan(requests, tables)

@@ -18,7 +18,7 @@ class Tracker:
     running = 0
 
     def __init__(self, **options):
-        assert options["save_to_file"] is False
+        assert options["output_methods"] == []
 
     def start(self):
         Tracker.running += 1
@@ -63,6 +63,7 @@ def test_a_tracker_that_fails_at_its_end_takes_nothing_with_it(monkeypatch):
         pass
     assert math.isnan(energy.kilowatt_hours)
     assert math.isnan(energy.kilograms)
+    assert energy.words() == "Energy: codecarbon could not tell."
 
 
 def test_without_codecarbon_the_extra_is_named(monkeypatch):

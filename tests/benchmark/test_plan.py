@@ -14,7 +14,11 @@ from nescio.benchmark.stack import stack_parts
 from nescio.training import can_compile
 
 TABLES = {
-    name: Table(45_730 if name == "protein" else 100 + 7 * number, {"standard": 10, "gap": 3 + number, "tail": 4})
+    name: Table(
+        45_730 if name == "protein" else 100 + 7 * number,
+        40_000 if name == "naval" else 9,  # so many that protocol paper runs two or three of its trials together
+        {"standard": 10, "gap": 3 + number, "tail": 4},
+    )
     for number, name in enumerate(DATASETS)
 }
 
@@ -61,7 +65,10 @@ def test_stacks_keep_the_rules(request_):
             there = [method for method in request_.methods if first.dataset in PAPER_METHODS[method]]
             assert list(stack.methods) == there
             assert len(stack.tasks) == len(there) * len(trials)
-            assert trials == set(range(TABLES[first.dataset].trials[first.kind]))
+            if first.dataset == "naval":
+                assert len(trials) in (2, 3)
+            else:
+                assert trials == set(range(TABLES[first.dataset].trials[first.kind]))
         elif first.method in FAMILY:
             assert set(stack.methods) == set(FAMILY) & set(request_.methods)
             assert len(trials) == 1
@@ -82,7 +89,7 @@ def test_a_stack_does_not_depend_on_the_other_data_sets_of_the_plan(request_, ra
 
 
 def test_large_tables_come_first_and_a_piece_is_ten_long_or_two_with_none_left_alone():
-    table = {"yacht": Table(308, {"standard": 23}), "protein": Table(45_730, {"standard": 5})}
+    table = {"yacht": Table(308, 6, {"standard": 23}), "protein": Table(45_730, 9, {"standard": 5})}
     plan = make_plan(Request("sound", ("yacht", "protein"), ("gp",), ("standard",)), table)
     assert [(stack.tasks[0].dataset, len(stack.tasks)) for stack in plan] == [
         ("protein", 2), ("protein", 3), ("yacht", 10), ("yacht", 10), ("yacht", 3),
@@ -91,8 +98,8 @@ def test_large_tables_come_first_and_a_piece_is_ten_long_or_two_with_none_left_a
 
 def test_the_paper_s_trials_are_one_stack_unless_their_tables_are_too_large_side_by_side():
     table = {
-        "superconductivity": Table(21_263, {"standard": 3, "gap": 81}, 81),
-        "protein": Table(45_730, {"gap": 9}, 9),
+        "superconductivity": Table(21_263, 81, {"standard": 3, "gap": 81}),
+        "protein": Table(45_730, 9, {"gap": 9}),
     }
     plan = make_plan(Request("paper", ("superconductivity",), ("vv", "d-vv"), ("standard", "gap")), table)
     assert [len({task.trial for task in stack.tasks}) for stack in plan] == [3, *[9] * 9]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -15,16 +16,17 @@ import numpy as np
 import pytest
 
 from nescio._validation import InputError
+from nescio.benchmark import run as run_module
 from nescio.benchmark import stack as stack_module
 from nescio.benchmark.engines import open_engine
 from nescio.benchmark.exports import export_records, read_values
 from nescio.benchmark.names import METRICS
 from nescio.benchmark.plan import Request, Stack, Table, Task, make_plan
 from nescio.benchmark.records import provenance
-from nescio.benchmark.run import Summary, missing_stacks, run_plan
+from nescio.benchmark.run import Summary, missing_stacks, run_plan, time_records
 from nescio.benchmark.stack import Outcome, run_stack
 from nescio.benchmark.store import Failure, Measurement, Store
-from nescio.cli.bench import _account
+from nescio.cli.bench_run import _account
 from nescio.datasets.uci import UCIData
 from nescio.estimators import DissipativeRegressor, VariationalVarianceRegressor
 
@@ -157,15 +159,26 @@ def test_a_stack_of_which_a_task_is_missing_is_run_whole(tmp_path):
     assert list(summary.shares) == ["d-vv", "vv"]
 
 
-def test_records_tell_of_the_machine_of_the_worker_and_not_of_the_one_that_asked(tmp_path):
-    far = {**provenance(), "hardware": "a machine far away, 64 cores"}
+def test_records_of_a_cluster_tell_of_the_worker_and_others_of_the_run_as_it_began(tmp_path, monkeypatch):
+    here, far = provenance(), {**provenance(), "hardware": "a machine far away, 64 cores"}
 
     def measure(stack):
         return Outcome([Measurement(task, [("all", "rmse", 1.0)], 1.0) for task in stack.tasks], [], made=far)
 
-    with Store(tmp_path / "x.db", create=True) as store:
-        run_plan(made_up.plan(("vv",)), store, execute=measure, jobs=1)
-        assert {record.hardware for record in store.records()} == {far["hardware"]}
+    @contextmanager
+    def cluster(engine, jobs, address):
+        yield lambda function, stacks: ((number, function(stack)) for number, stack in enumerate(stacks))
+
+    monkeypatch.setattr(run_module, "open_engine", cluster)
+    for address, made in (("tcp://a:1", far), (None, here)):
+        with Store(tmp_path / f"{address is None}.db", create=True) as store:
+            summary = run_plan(made_up.plan(("vv",)), store, execute=measure, address=address)
+            assert {record.hardware for record in store.records()} == {made["hardware"]}
+        (row,) = time_records(summary, "sound", 2)
+        assert (row["protocol"], row["hardware"], row["commit"]) == ("sound", made["hardware"], made["commit"])
+    (row,) = time_records(summary._replace(made=(here, far)), "sound", 2)
+    assert row["hardware"] == f"{here['hardware']}; {far['hardware']}"
+    assert row["commit"] == here["commit"]
 
 
 def test_a_failed_trial_is_recorded_and_tried_again_and_stops_nothing(tmp_path):
@@ -378,7 +391,7 @@ def test_methods_of_the_paper_run_together_and_are_tried_again_one_by_one(monkey
         return list(tasks)
 
     monkeypatch.setattr(stack_module, "_together", together)
-    tables = {"yacht": Table(308, {"gap": 3})}
+    tables = {"yacht": Table(308, 6, {"gap": 3})}
     (stack,) = make_plan(Request("paper", ("yacht",), ("vv", "d-vv"), ("gap",)), tables)
     outcome = run_stack(stack)
     assert calls == [{"vv", "d-vv"}, {"vv"}, {"d-vv"}] or calls == [{"vv", "d-vv"}, {"d-vv"}, {"vv"}]
@@ -394,7 +407,7 @@ def test_the_paper_s_rows_become_one_measurement_per_trial(monkeypatch):
 
     monkeypatch.setattr(paper, "run_paper", made_up_paper)
     monkeypatch.setattr(stack_module, "_load", lambda name: None)
-    plan = make_plan(Request("paper", ("yacht",), ("vv", "d-vv"), ("gap",)), {"yacht": Table(308, {"gap": 3})})
+    plan = make_plan(Request("paper", ("yacht",), ("vv", "d-vv"), ("gap",)), {"yacht": Table(308, 6, {"gap": 3})})
     measurements, failures, apart, _ = run_stack(plan[0])
     assert failures == []
     assert apart == ""

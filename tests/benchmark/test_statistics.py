@@ -13,14 +13,15 @@ from scipy import integrate, optimize, special
 from nescio._validation import InputError
 from nescio.benchmark.cells import gather
 from nescio.benchmark.exports import Value
+from nescio.benchmark.names import FULL_DATASETS
 from nescio.benchmark.paper_tables import agreement_table, compare, count_tables, raw_tables
 from nescio.benchmark.published import (
     PRINTED_COUNTS,
-    PUBLISHED_DATASETS,
     PUBLISHED_METHODS,
     Key,
     cell_notes,
     published_cells,
+    published_spread,
 )
 from nescio.benchmark.sound_tables import count_table, difference_tables, mean_tables, rank_table, worst_tables
 from nescio.benchmark.statistics import (
@@ -153,7 +154,7 @@ def test_a_method_without_spread_or_without_a_finite_mean_draws_with_nobody():
 def recount(metric, split, trials):
     """Best and draws of each method from the published cells, by the rule under test."""
     tally = dict.fromkeys(PUBLISHED_METHODS.values(), (0, 0))
-    for dataset in PUBLISHED_DATASETS:
+    for dataset in FULL_DATASETS:
         keys = [Key(metric, split, dataset, method) for method in PUBLISHED_METHODS.values()]
         cells = {key.method: published_cells()[key]._replace(n=trials) for key in keys if key in published_cells()}
         win = win_and_draws(metric, cells)
@@ -190,7 +191,7 @@ def test_published_cells_have_our_names_and_the_faulty_ones_a_note():
     assert cells[Key("rmse", "gap", "yacht", "skafte")] == Spread(0.07, 0.02, 6)
     assert cells[Key("expected_log_likelihood", "standard", "yacht", "vv")].mean == 1.33
     assert Key("elbo", "standard", "boston", "gp") not in cells
-    assert {key.dataset for key in cells} == set(PUBLISHED_DATASETS)
+    assert {key.dataset for key in cells} == set(FULL_DATASETS)
     assert len(cells) == 24 * (3 + 7 + 7 + 6 + 3 + 3) + 4 * 2 * 18  # NCP and BBB: no set with several outputs
     noted = lambda *key: " ".join(cell_notes(Key(*key)))
     assert "swapped" in noted("elbo", "standard", "yacht", "d-vv")
@@ -198,9 +199,19 @@ def test_published_cells_have_our_names_and_the_faulty_ones_a_note():
     assert "target was among the inputs" in noted("rmse", "gap", "wine_red", "bbb")
     assert noted("rmse", "gap", "kin8nm", "bbb") == ""
     assert "training rows" in noted("rmse", "standard", "boston", "skafte")
+    assert "1.96" in noted("rmse", "standard", "boston", "skafte")
+    assert "1.96" not in noted("rmse", "gap", "boston", "skafte")
+    assert "then squared" in noted("expected_log_likelihood", "standard", "wine_red", "deep-ensemble")
+    assert noted("expected_log_likelihood", "standard", "wine_red", "mean-variance") == ""
+    assert noted("rmse", "standard", "wine_red", "deep-ensemble") == ""
+    assert "ended soon" in noted("rmse", "standard", "boston", "mean-variance")
+    reach = Key("rmse", "standard", "boston", "skafte")
+    assert published_spread(reach).std == pytest.approx(cells[reach].std / 1.96)
+    for key in (reach._replace(split="gap"), reach._replace(method="vv"), Key("elbo", "standard", "boston", "skafte")):
+        assert published_spread(key) == cells.get(key)
     assert "no hole" in noted("rmse", "gap", "boston", "skafte")
     assert "never trained" in noted("rmse_variance", "standard", "yacht", "deep-ensemble")
-    assert noted("rmse", "standard", "yacht", "deep-ensemble") == ""
+    assert "never trained" not in noted("rmse", "standard", "yacht", "deep-ensemble")
     assert "1e12" in noted("rmse_variance", "standard", "boston", "vv-no-prior")
     assert noted("rmse_variance", "standard", "carbon", "vv-no-prior") == ""
     assert "Gaussian noise" in noted("elbo", "gap", "superconductivity", "d-vv")
@@ -325,15 +336,18 @@ def test_raw_tables_keep_ours_and_the_published_numbers_in_columns_of_their_own(
         assert all(column.endswith(", published") for column in table.columns[5:])
         partial = [row for row in table.rows if row[1].value == "superconductivity"]
         assert all(cell.value is None for row in partial for cell in row[2:5])
-        assert "superconductivity is not at hand in full" in table.notes[0]
+        assert table.notes[0] == "Ours: mean ± standard deviation over trials; not run: superconductivity."
     (boston, *_) = tables[0].rows
     assert (boston[2].value, boston[5].value) == (pytest.approx(-0.61), -0.61)
 
     whole = [value._replace(dataset="superconductivity") for value in paper_values() if value.dataset == "protein"]
     (table, *_) = raw_tables(gather(whole))
-    assert "not at hand" not in table.notes[0]
+    others = [name for name in FULL_DATASETS if name != "superconductivity"]
+    assert table.notes[0].endswith(f"; not run: {', '.join(others)}.")
     (row,) = (row for row in table.rows if [cell.value for cell in row[:2]] == ["not shifted", "superconductivity"])
     assert row[2].value is not None
+    assert row[2].notes == ("Its pseudo-inputs were Gaussian noise, not those of the paper's generator.",)
+    assert row[3].notes == ()
 
 
 def test_count_tables_add_up_and_stand_beside_what_was_printed():
@@ -347,5 +361,11 @@ def test_count_tables_add_up_and_stand_beside_what_was_printed():
     assert [(cell.value, cell.second) for cell in printed["rmse"][2:]] == [
         (2, 2), (1, 4), (2, 5), (1, 5), (2, 3), (5, 12), (3, 16), (0, 0), (8, 0),
     ]  # fmt: skip
+    of = lambda table, *labels: next(row for row in table.rows if (row[0].value, row[1].value) == labels)
+    counted, fair = (
+        of(everything, "expected_log_likelihood", word)[2:] for word in ("counted", "faulty ones left out")
+    )
+    assert [cell.value for cell in counted] == [3, 4, 0, 0, 4, 0, 0, 2, 11]
+    assert [cell.value for cell in fair] == [8, 8, 2, 1, None, None, None, 2, 3]
     ours = next(row for row in standard.rows if (row[0].value, row[1].value) == ("kl_ood_inside", "ours"))
     assert ours[2].value + ours[3].value == 11

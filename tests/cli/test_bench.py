@@ -20,11 +20,12 @@ from nescio.benchmark import evaluate as evaluate_module
 from nescio.benchmark import run as runs
 from nescio.benchmark.energy import Energy
 from nescio.benchmark.exports import read_values
-from nescio.benchmark.names import METRICS
-from nescio.benchmark.plan import Request, Stack, Task
+from nescio.benchmark.names import METHODS, METRICS
+from nescio.benchmark.plan import Request, Stack, Table, Task
 from nescio.benchmark.run import Summary
+from nescio.benchmark.store import Store
 from nescio.cli import app
-from nescio.cli.bench import _without_absent
+from nescio.cli.bench_run import without_absent
 from nescio.datasets.uci import UCIData
 from nescio.estimators.problem import SUPPORT
 from nescio.estimators.variational_variance import VariationalVarianceRegressor
@@ -105,6 +106,7 @@ def test_where_the_time_went_is_written_and_a_run_with_nothing_to_do_leaves_it()
     assert len({row["run_seconds"] for row in rows}) == 1
     assert all(row["commit"] and row["versions"] and row["hardware"] and row["date"] for row in rows)
     assert "kilograms_co2" not in rows[0]
+    assert rows[0]["protocol"] == "sound"
     before = Path("times.csv").read_bytes()
     assert uci(*options, "--times", "times.csv").exit_code == 0
     assert Path("times.csv").read_bytes() == before
@@ -199,13 +201,15 @@ def test_sets_that_are_not_here_are_left_out_and_told_where_nobody_named_them(mo
 
 def test_an_ablation_without_its_sets_is_left_out_and_refused_only_where_it_is_alone(monkeypatch, capsys):
     request = Request("sound", ("carbon", "boston"), ("a", "b"), ("gap",))
-    alone = request._replace(datasets=("carbon",))
-    assert stack.keep_present({"x": request, "y": alone}) == {"x": request._replace(datasets=("boston",))}
+    alone = request._replace(datasets=("carbon", "superconductivity_partial"))
+    kept = {"x": request._replace(datasets=("boston",))}
+    asked = {"z": alone, "x": request, "y": alone, "a": alone}
+    assert stack.keep_present(asked) == (kept, ["carbon"])
     with pytest.raises(InputError, match="of 'carbon' none is here; set NESCIO_DATA"):
         stack.keep_present({"y": alone})
-    _without_absent({"x": request, "y": alone})
+    assert without_absent(asked) == kept
     assert capsys.readouterr().err == (
-        "Left out, since not on this machine: carbon (see nescio data list); so nothing is left of y.\n"
+        "Left out, since not on this machine: carbon (see nescio data list); so nothing is left of z, y, a.\n"
     )
     monkeypatch.setattr(stack, "uci_names", lambda: ["energy"])
     refused = run("ablation", "n-steps", "--trials", "1")
@@ -227,6 +231,33 @@ def test_what_is_not_installed_is_told_before_anything_is_trained(monkeypatch, t
     monkeypatch.setattr(stack, "make_method", None)  # a worker elsewhere asks for itself, before it trains
     outcome = stack.run_stack(Stack((Task("sound", "boston", "standard", "vv", 0),)))
     assert "the measures need scoringrules" in outcome.failures[0].error
+
+
+def test_a_method_that_is_not_installed_is_left_out_where_nobody_named_it(monkeypatch):
+    monkeypatch.setattr(methods, "PEERS", ("gp",))
+    result = uci("--datasets", "boston", "--split", "standard", "--trials", "1")
+    assert result.stderr.startswith("Left out, since not installed: gp (pip install 'nescio[peers]').\n")
+    with Store(Path("records.db")) as store:
+        tried = {task.method for task in store.done()} | {failure.task.method for failure in store.failures()}
+    assert tried == set(METHODS) - {"gp"}  # most fail in this small world
+
+
+def test_a_store_that_lacks_nothing_needs_no_library(monkeypatch):
+    options = ("--datasets", "boston", "--methods", "gp", "--split", "standard", "--trials", "1", "--csv", "out.csv")
+    assert uci(*options).exit_code == 0
+    Path("out.csv").unlink()
+    monkeypatch.setattr(methods, "PEERS", ("gp",))
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    again = uci(*options)
+    assert again.exit_code == 0, again.output
+    assert "1 were there before" in again.stderr
+    assert Path("out.csv").exists()
+    assert uci(*options, "--trials", "2").exit_code == 2
+
+
+def test_a_data_set_is_described_by_its_rows_columns_and_trials():
+    request = Request("sound", ("boston",), ("vv",), ("standard", "gap"), 3)
+    assert stack.describe(request) == {"boston": Table(90, 2, {"standard": 3, "gap": 2})}
 
 
 def test_an_interrupt_says_how_to_go_on(monkeypatch):

@@ -260,8 +260,17 @@ def test_running_times_stand_beside_the_printed_ones(committed, tmp_path):
         of_boston = {"dataset": "boston", "split": "standard", "method": "d-vv", "metric": "seconds"}
         seconds = [float(row["value"]) for row in csv.DictReader(file) if of_boston.items() <= row.items()]
     assert len(seconds) == 3
-    assert boston[3].value == pytest.approx(sum(seconds) / 3, rel=1e-12)
-    assert boston[4].value is None
+    assert boston[4].value == pytest.approx(sum(seconds) / 3, rel=1e-12)
+    assert (boston[3].value, boston[5].value) == (None, None)
+    run = {"protocol": "paper", "kilograms_co2": "0.006"}
+    times = [{**run, "worker_seconds": "500.0"}, {**run, "worker_seconds": "100.0"}]
+    emitted = next(row[3].value for row in regression_times_table(workshop.uci("uci_paper.csv"), None, times).rows)
+    assert float(emitted) == pytest.approx(1e-5 * sum(seconds) / 3, abs=5e-7)
+    for other in (
+        [{**run, "protocol": "sound", "worker_seconds": "1"}],
+        [{"protocol": "paper", "worker_seconds": "1"}],
+    ):
+        assert regression_times_table(workshop.uci("uci_paper.csv"), None, other) == table
 
 
 def test_all_methods_have_a_name_and_a_colour():

@@ -14,7 +14,7 @@ from nescio.benchmark.ablations import ABLATIONS, Ablation, find_variant
 from nescio.benchmark.evaluate import MOST_ROWS, evaluate
 from nescio.benchmark.methods import make_method
 from nescio.benchmark.names import DATASETS, FULL_DATASETS
-from nescio.benchmark.plan import TRIALS, Request, Stack, Table, Task, task_seed
+from nescio.benchmark.plan import TRIALS, Request, Stack, Table, Task, paper_pieces, task_seed
 from nescio.benchmark.store import Measurement
 from nescio.datasets.benchmark_splits import Split, make_splits
 from nescio.datasets.uci import UCIData
@@ -56,15 +56,16 @@ def ablation_requests(
 def make_ablation_plan(requests: Mapping[str, Request], tables: Mapping[str, Mapping[str, Table]]) -> list[Stack]:
     """All stacks, those of large tables first; ``tables`` describes the data sets of each request.
 
-    Variants of one split share a stack. On the authors' trainer the trials do as well.
+    Variants of one split share a stack. On the authors' trainer the trials do as well, as in protocol paper.
     """
     planned: list[tuple[int, Stack]] = []
     for name, request in requests.items():
         for dataset in request.datasets:
             table = tables[name][dataset]
             for kind in request.kinds:
-                trials = list(range(table.trials[kind]))
-                for together in [trials] if request.protocol == "paper" else [[trial] for trial in trials]:
+                trials = range(table.trials[kind])
+                of_paper = request.protocol == "paper"
+                for together in paper_pieces(table, len(trials)) if of_paper else [[trial] for trial in trials]:
                     tasks = [Task("ablation", dataset, kind, v, trial) for v in request.methods for trial in together]
                     planned.append((table.rows, Stack(tuple(tasks))))
     return [stack for _, stack in sorted(planned, key=lambda each: -each[0]) if stack.tasks]

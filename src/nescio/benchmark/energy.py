@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ class Energy:
 
     def words(self) -> str:
         """One sentence."""
+        if math.isnan(self.kilowatt_hours):
+            return "Energy: codecarbon could not tell."
         return f"Energy: {self.kilowatt_hours:.3g} kWh, {self.kilograms:.3g} kg of CO2, by codecarbon's estimate."
 
 
@@ -35,7 +38,7 @@ def measured_energy() -> AbstractContextManager[Energy]:
         from codecarbon import EmissionsTracker
     except ModuleNotFoundError as error:
         raise InputError("--energy needs codecarbon, which is not installed: pip install 'nescio[energy]'.") from error
-    return _measured(EmissionsTracker(save_to_file=False, log_level="critical"))
+    return _measured(EmissionsTracker(output_methods=[], log_level="critical"))
 
 
 @contextmanager

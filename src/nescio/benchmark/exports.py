@@ -23,6 +23,7 @@ __all__ = [
     "read_values",
     "run_number",
     "stored_values",
+    "times_rows",
     "write_export",
 ]
 
@@ -80,6 +81,16 @@ def _rows(records: Iterable[Record], runs: dict[tuple[str, ...], int]) -> Iterat
 def stored_values(store: Store, protocol: str | None = None) -> list[Value]:
     """The values of a store, sorted."""
     return [Value._make(record[:8]) for record in store.records(protocol)]
+
+
+def times_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a file of records of where the time of a run went; none where it is another file."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            return list(rows) if "worker_seconds" in (rows.fieldnames or ()) else []
+    except (OSError, UnicodeError):
+        return []  # a packed file, or one that is not there: whoever reads values says so
 
 
 def read_values(path: Path, protocol: str | None = None) -> list[Value]:

@@ -11,7 +11,7 @@ from nescio._validation import InputError, join_names
 from nescio.estimators.base import DistributionRegressor
 from nescio.training import can_compile
 
-__all__ = ["check_installed", "make_method"]
+__all__ = ["check_installed", "make_method", "without_library"]
 
 EAGER = ("mc-dropout",)  # its steps are products of large matrices, and gain nothing
 PEERS = ("ngboost",)  # methods that are a library of the same name
@@ -63,13 +63,17 @@ def make_method(name: str, *, seed: int, compiled: bool = False) -> Distribution
     return model
 
 
+def without_library(methods: Iterable[str]) -> list[str]:
+    """The methods that need a library that is not here."""
+    return [name for name in methods if name in PEERS and find_spec(name) is None]
+
+
 def check_installed(methods: Iterable[str]) -> None:
     """Refuse what needs a library that is not here, before anything is trained and not when it is first called for."""
     if find_spec("scoringrules") is None:
         raise InputError("the measures need scoringrules, which is not installed: pip install 'nescio[bench]'.")
-    for name in methods:
-        if name in PEERS and find_spec(name) is None:
-            raise InputError(
-                f"the method '{name}' needs the library of that name, which is not installed: pip install "
-                "'nescio[peers]', or name the other methods with --methods."
-            )
+    for name in without_library(methods):
+        raise InputError(
+            f"the method '{name}' needs the library of that name, which is not installed: pip install "
+            "'nescio[peers]', or leave the method out."
+        )

@@ -1,4 +1,4 @@
-"""Protocol *paper*: VV and d-VV as the authors ran them, all trials of a data set and split in one stack.
+"""Protocol *paper*: VV and d-VV as the authors ran them, the trials of a data set and split in one stack.
 
 Everything is in standardised units. Its only purpose is to show that this code reproduces their numbers: their priors
 hold information from the test set, and their "log p" is an expected log-likelihood.

@@ -14,13 +14,24 @@ from nescio._validation import InputError, check_integer, join_names
 from nescio.benchmark.ablations import find_variant
 from nescio.benchmark.names import DATASETS, FAMILY, FULL_DATASETS, KINDS, METHODS, PAPER_METHODS, PROTOCOLS
 
-__all__ = ["TRIALS", "Request", "Stack", "Table", "Task", "check_request", "make_plan", "task_seed"]
+__all__ = [
+    "TRIALS",
+    "Request",
+    "Stack",
+    "Table",
+    "Task",
+    "check_request",
+    "make_plan",
+    "paper_pieces",
+    "splits_protocol",
+    "task_seed",
+]
 
 FIRST_PAPER_SEED = 2
 LARGEST_STACK = 10  # trials, or one more than be left alone; more would not be faster, and would be lost together
 LARGE_TABLE = 20_000  # rows, above which the tables of many trials crowd the memory of a worker
 LARGEST_STACK_OF_LARGE = 2
-MOST_CELLS = 2**24  # of the tables of a stack of protocol paper, side by side: its trials are one run, lost together
+MOST_CELLS = 2**24  # of tables side by side in protocol paper: 64 MiB in single precision, and as much for each pool
 TRIALS = {
     "paper": {"standard": 3, "gap": 1_000},  # of the authors' VV and d-VV runs; a hole for each feature
     "sound": {"standard": 10, "gap": 10, "tail": 10},
@@ -54,8 +65,8 @@ class Table(NamedTuple):
     """What the plan must know of a data set: its size, and how many trials each kind of split has."""
 
     rows: int
+    columns: int
     trials: Mapping[str, int]
-    columns: int = 1
 
 
 class Request(NamedTuple):
@@ -130,8 +141,8 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
             )
             if request.protocol == "paper":
                 methods = [method for method in request.methods if dataset in PAPER_METHODS[method]]
-                size = max(MOST_CELLS // (table.rows * table.columns), 1)
-                stacks += [Stack(tuple(t for m in methods for t in of(m, some))) for some in _dealt(trials, size)]
+                pieces = paper_pieces(table, len(trials))
+                stacks += [Stack(tuple(task for m in methods for task in of(m, piece))) for piece in pieces]
                 continue
             family = [method for method in request.methods if method in FAMILY]
             if family:
@@ -142,6 +153,11 @@ def make_plan(request: Request, tables: Mapping[str, Table]) -> list[Stack]:
                     stacks += [Stack(of(method, numbers)) for numbers in _dealt(trials, size)]
     stacks = [stack._replace(compiled=request.compiled) for stack in stacks if stack.tasks]
     return _apart(stacks) if request.compiled else stacks
+
+
+def paper_pieces(table: Table, trials: int) -> list[range]:
+    """The first ``trials`` as they run together in protocol paper: all of them, unless their tables are too large."""
+    return _dealt(range(trials), max(MOST_CELLS // (table.rows * table.columns), 1))
 
 
 def _dealt(trials: range, size: int) -> list[range]:
@@ -160,6 +176,11 @@ def _apart(stacks: Sequence[Stack]) -> list[Stack]:
     return ordered
 
 
+def splits_protocol(task: Task) -> str:
+    """The protocol that a task's splits and measures are of: its own, or the one that its ablation varies."""
+    return find_variant(task.method)[1].protocol if task.protocol == "ablation" else task.protocol
+
+
 def task_seed(task: Task) -> int:
     """The seed of a task: of its split alone, so that methods are compared with equal luck.
 
@@ -168,7 +189,6 @@ def task_seed(task: Task) -> int:
     """
     if task.protocol.startswith(("images", "detection")):
         return task.trial
-    protocol = task.protocol if task.protocol != "ablation" else find_variant(task.method)[1].protocol
-    if protocol == "paper":
+    if splits_protocol(task) == "paper":
         return FIRST_PAPER_SEED + task.trial
     return child_seed(0, "benchmark", task.dataset, task.kind, task.trial) % 1_000_000

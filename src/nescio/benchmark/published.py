@@ -14,8 +14,8 @@ from typing import NamedTuple
 from nescio.benchmark.statistics import Spread
 
 __all__ = [
-    "PRINTED_COUNTS", "PUBLISHED_DATASETS", "PUBLISHED_METHODS", "PUBLISHED_METRICS", "Key", "cell_notes",
-    "general_notes", "published_cells", "published_trials",
+    "NOISE_NOTE", "PRINTED_COUNTS", "PUBLISHED_METHODS", "PUBLISHED_METRICS", "Key", "cell_notes",
+    "general_notes", "published_cells", "published_spread", "published_trials",
 ]  # fmt: skip
 
 PUBLISHED_METRICS = {
@@ -42,12 +42,13 @@ FEATURES = {
     "boston": 13, "carbon": 5, "ccpp": 4, "concrete": 8, "energy": 8, "kin8nm": 8, "naval": 16, "protein": 9,
     "superconductivity": 81, "wine_red": 11, "wine_white": 11, "yacht": 6,
 }  # fmt: skip
-PUBLISHED_DATASETS = tuple(FEATURES)
+SKAFTE_REACH = 1.96  # standard deviations that their numbers after the ± are, on the standard split
 STANDARD_TRIALS = {"d-vv": 3, "vv": 3, "skafte": 20, "ncp": 5, "bbb": 5}  # 10 of the others
 
 LEAKED = ("ccpp", "concrete", "wine_red", "wine_white")
 SEVERAL_OUTPUTS = ("carbon", "energy", "naval")
 WINES = ("wine_red", "wine_white")  # where the variance heads did begin to train
+NOISE_NOTE = "Its pseudo-inputs were Gaussian noise, not those of the paper's generator."
 REPLACED = 1e9  # means that only variances of 1e12, put in the place of infinite ones, can have
 
 # Counts as printed: best / draws, in the order of PUBLISHED_METHODS; None where the paper has n/a.
@@ -104,6 +105,14 @@ def published_cells() -> dict[Key, Spread]:
     return cells
 
 
+def published_spread(key: Key) -> Spread | None:
+    """A published cell with its standard deviation, whatever was printed after the ±; None where there is no cell."""
+    cell = published_cells().get(key)
+    if cell is None or (key.method, key.split) != ("skafte", "standard"):
+        return cell
+    return cell._replace(std=cell.std / SKAFTE_REACH)
+
+
 def published_trials(split: str, dataset: str, method: str) -> int:
     """How many trials the authors ran, whatever the paper's captions say: one per feature for a gap."""
     return FEATURES[dataset] if split == "gap" else STANDARD_TRIALS.get(method, 10)
@@ -121,22 +130,28 @@ def cell_notes(key: Key) -> list[str]:
             else "Run with a KL weight of 0.018 instead of 0.5; compare it with d-vv-swapped."
         )
     if key.method == "d-vv" and key.dataset == "superconductivity":
-        notes.append("Its pseudo-inputs were Gaussian noise, not those of the paper's generator.")
+        notes.append(NOISE_NOTE)
     if key.method == "skafte":
         notes.append(
-            "Measured on the training rows."
+            "Measured on the training rows; after the ±, 1.96 standard deviations over 20 repeats on one split."
             if key.split == "standard"
             else "Measured on the training rows, and no hole was cut."
         )
     if key.method in ("ncp", "bbb") and key.dataset in LEAKED:
         notes.append("The target was among the inputs.")
     if key.method in ("mean-variance", "deep-ensemble"):
-        if spread_only and key.dataset not in WINES:
-            notes.append("Early stopping watched the likelihood with the wrong sign; the variance was never trained.")
+        if key.dataset not in WINES:
+            notes.append(
+                "Early stopping watched the likelihood with the wrong sign; the variance was never trained."
+                if spread_only
+                else "Early stopping watched the likelihood with the wrong sign, and ended soon."
+            )
         if key.dataset in SEVERAL_OUTPUTS:
             notes.append("One number was predicted for all outputs, the mean over them.")
+    if key.method == "deep-ensemble" and spread_only:
+        notes.append("The members' mean standard deviation and the variance of their means were added, then squared.")
     if key.method == "mc-dropout" and spread_only:
-        notes.append("The variance is the spread of the passes alone, without the noise.")
+        notes.append("The variance is the spread of the passes alone, without the noise, about the mean of others.")
     if (
         key.method in ("mean-variance", "deep-ensemble", "mc-dropout")
         and key.metric == "expected_log_likelihood"

@@ -10,6 +10,8 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
+from nescio.benchmark.published import NOISE_NOTE
+
 __all__ = ["AblationKey", "ablation_notes", "published_ablations"]
 
 
@@ -52,5 +54,5 @@ def ablation_notes(key: AblationKey) -> list[str]:
     if key.dataset == "yacht" and key.variant in ("generator=descent", "generator=0-steps"):
         notes.append("Run with the KL weight and the prior rate swapped; ours has them right.")
     if key.dataset == "superconductivity" and key.variant == "generator=descent":
-        notes.append("Its pseudo-inputs were Gaussian noise, not those of the paper's generator.")
+        notes.append(NOISE_NOTE)
     return notes

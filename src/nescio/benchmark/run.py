@@ -30,6 +30,7 @@ class Summary(NamedTuple):
     seconds: float
     spent: dict[str, float]  # method -> seconds of the workers, the most first
     apart: dict[str, int]  # error -> stacks that were run part by part because of it, which takes longer
+    made: tuple[Mapping[str, str], ...] = ()  # provenance of the run, or of a cluster's workers
 
     @property
     def shares(self) -> dict[str, float]:
@@ -38,20 +39,24 @@ class Summary(NamedTuple):
         return {method: seconds / whole for method, seconds in self.spent.items()}
 
 
-def time_records(summary: Summary, jobs: int, energy: Mapping[str, float] | None = None) -> list[dict[str, object]]:
+def time_records(
+    summary: Summary, protocol: str, jobs: int, energy: Mapping[str, float] | None = None
+) -> list[dict[str, object]]:
     """Records of where the time of a run went: a row for each method, and what is said of the run in every row.
 
     ``worker_seconds`` and ``share`` are the method's; ``run_seconds``, from the first stack to the last, the run's, and
     so is the ``energy``, where it was measured.
     """
+    makers = [dict(each) for each in summary.made]
     run = {
+        "protocol": protocol,
         "jobs": jobs,
         "run_seconds": round(summary.seconds, 1),
         "measured": summary.measured,
         "failed": summary.failed,
         "there_before": summary.there,
         **(energy or {}),
-        **provenance(),
+        **{fact: "; ".join(dict.fromkeys(each[fact] for each in makers)) for fact in (makers or [{}])[0]},
     }
     return [
         {"method": method, "worker_seconds": round(seconds, 1), "share": round(summary.shares[method], 4), **run}
@@ -74,18 +79,25 @@ def run_plan(
     jobs: int = 2,
     address: str | None = None,
 ) -> Summary:
-    """Run the stacks that are missing in the store, with a progress bar where there is a terminal."""
+    """Run the stacks that are missing in the store, with a progress bar where there is a terminal.
+
+    A record has the provenance of this process, asked for once; at the ``address`` of a cluster, its worker's.
+    """
     began = time.perf_counter()
     missing = missing_stacks(stacks, store)
     there = sum(len(stack.tasks) for stack in stacks) - sum(len(stack.tasks) for stack in missing)
     spent: dict[str, float] = {}
     counts: Counter[str] = Counter()
     apart: Counter[str] = Counter()
+    makers: list[Mapping[str, str]] = []
     total = sum(len(stack.tasks) for stack in missing)
     with tqdm(total=total, unit="trial", smoothing=0.0, disable=None if total else True) as bar:
 
         def finish(stack: Stack, outcome: Outcome) -> None:
-            store.add(outcome.measurements, outcome.failures, outcome.made)
+            made = provenance() if address is None or outcome.made is None else outcome.made
+            store.add(outcome.measurements, outcome.failures, made)
+            if made not in makers:
+                makers.append(made)
             for measurement in outcome.measurements:
                 spent[measurement.task.method] = spent.get(measurement.task.method, 0.0) + measurement.seconds
             counts.update(measured=len(outcome.measurements), failed=len(outcome.failures))
@@ -97,7 +109,8 @@ def run_plan(
             with open_engine(engine, jobs, address) as pool:
                 _carry_out(missing, pool, execute, finish, apart)
     ordered = dict(sorted(spent.items(), key=lambda each: -each[1]))
-    return Summary(counts["measured"], counts["failed"], there, time.perf_counter() - began, ordered, dict(apart))
+    seconds = time.perf_counter() - began
+    return Summary(counts["measured"], counts["failed"], there, seconds, ordered, dict(apart), tuple(makers))
 
 
 def _carry_out(

@@ -114,8 +114,8 @@ def difference_tables(
             rows.append(tuple(row))
         notes = (
             f"Positive: {reference} is better. Mean over the splits that both have, with the {100 * level:.0f} % "
-            f"interval of the corrected resampled t-test (test rows over training rows {ratio:.2f}); marked where it "
-            "lies above 0.",
+            f"interval of the corrected resampled t-test (test rows over training rows {ratio:.2f}, where no ties "
+            "move the cuts); marked where it lies above 0.",
         )
         title = _title(f"{reference} against each method", group)
         columns = ("method", *_datasets(results, group))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from nescio.benchmark.evaluate import evaluate
 from nescio.benchmark.memory import keep_memory
 from nescio.benchmark.methods import check_installed, make_method
 from nescio.benchmark.names import FAMILY, PARTIAL
-from nescio.benchmark.plan import TRIALS, Request, Stack, Table, Task, task_seed
+from nescio.benchmark.plan import TRIALS, Request, Stack, Table, Task, splits_protocol, task_seed
 from nescio.benchmark.records import provenance
 from nescio.benchmark.store import Failure, Measurement
 from nescio.datasets.benchmark_splits import Split, make_splits
@@ -30,7 +30,7 @@ from nescio.estimators.core import CoreModel
 from nescio.estimators.problem import SUPPORT
 from nescio.estimators.together import fit_family, fit_stack
 
-__all__ = ["Outcome", "describe", "error_words", "keep_present", "run_stack", "stack_parts"]
+__all__ = ["Outcome", "check_stacks", "describe", "error_words", "keep_present", "run_stack", "stack_parts"]
 
 
 class Outcome(NamedTuple):
@@ -44,18 +44,28 @@ class Outcome(NamedTuple):
     """Commit, versions and hardware of the worker that ran it; None where that is the process that asks."""
 
 
-def keep_present(requests: Mapping[str, Request]) -> dict[str, Request]:
-    """The requests without the data sets that are not on this machine; refused where nothing is left of them."""
+def keep_present(requests: Mapping[str, Request]) -> tuple[dict[str, Request], list[str]]:
+    """The requests without the data sets that are not on this machine, and which those are; a sample is no loss.
+
+    Requests of which nothing is left are not among them; refused where that is all.
+    """
     here = uci_names()
     present = {
         key: request._replace(datasets=tuple(name for name in request.datasets if name in here))
         for key, request in requests.items()
     }
     kept = {key: request for key, request in present.items() if request.datasets}
+    absent = sorted({name for request in requests.values() for name in request.datasets}.difference(here, PARTIAL))
     if not kept:
-        asked = sorted({name for request in requests.values() for name in request.datasets} - set(PARTIAL))
-        raise InputError(f"of {join_names(asked, 20)} none is here; set NESCIO_DATA, or run: nescio data get NAME.")
-    return kept
+        raise InputError(f"of {join_names(absent, 20)} none is here; set NESCIO_DATA, or run: nescio data get NAME.")
+    return kept, absent
+
+
+def check_stacks(stacks: Iterable[Stack]) -> None:
+    """Refuse stacks that need a library that is not here."""
+    measured = [stack for stack in stacks if splits_protocol(stack.tasks[0]) == "sound"]  # by scoringrules
+    if measured:
+        check_installed(dict.fromkeys(method for stack in measured for method in stack.methods))
 
 
 def describe(request: Request) -> dict[str, Table]:
@@ -68,7 +78,8 @@ def describe(request: Request) -> dict[str, Table]:
             for kind in request.kinds
         }
         trials = {kind: request.trials_of(kind, count) for kind, count in there.items()}
-        tables[dataset] = Table(len(data.X), trials, data.X.shape[1])
+        rows, columns = data.X.shape
+        tables[dataset] = Table(rows, columns, trials)
     return tables
 
 
@@ -92,7 +103,7 @@ def run_stack(stack: Stack) -> Outcome:
 
 
 def stack_parts(stack: Stack) -> list[Stack]:
-    """What can be tried again alone: each task; in protocol paper each method, with all its trials."""
+    """What can be tried again alone: each task; in protocol paper each method, with all its trials in the stack."""
     if stack.tasks[0].protocol != "paper":
         return [stack._replace(tasks=(task,)) for task in stack.tasks]
     return [

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from nescio._files import check_destination
-from nescio._validation import InputError, counted
+from nescio._validation import InputError
+from nescio.cli.bench_run import check_run, run, without_absent, without_uninstalled
 
-if TYPE_CHECKING:
-    from nescio.benchmark.plan import Request, Stack
-    from nescio.benchmark.run import Summary
-    from nescio.benchmark.store import Failure
-
-__all__ = ["NAMES", "bench", "check_run", "run", "split_names"]
+__all__ = ["NAMES", "bench", "split_names"]
 
 bench = typer.Typer(
     name="bench",
@@ -30,7 +25,6 @@ bench = typer.Typer(
 )
 
 NAMES = "NAME[,NAME]"
-FAULT, INTERRUPTED = 1, 130
 
 
 class Protocol(StrEnum):
@@ -70,8 +64,8 @@ class Format(StrEnum):
 def uci(
     protocol: Annotated[Protocol, typer.Option(help="What the authors ran, or what we stand behind.")],
     store: Annotated[Path, typer.Option(help="File of the records; what is in it is not run again.")],
-    datasets: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: all.")] = None,
-    methods: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: all.")] = None,
+    datasets: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: all that are here.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="Default: all that are installed.")] = None,
     split: Annotated[list[str] | None, typer.Option(metavar=NAMES, help="standard, gap, tail. Default: all.")] = None,
     trials: Annotated[int | None, typer.Option(help="Of each kind of split, at most.", show_default=False)] = None,
     jobs: Annotated[int, typer.Option(help="Workers on this machine, of one thread each.")] = 2,
@@ -84,7 +78,6 @@ def uci(
 ) -> None:
     """Run the UCI benchmark, or what of it the store does not hold yet."""
     from nescio.benchmark.exports import export_records
-    from nescio.benchmark.methods import check_installed
     from nescio.benchmark.plan import check_request, make_plan
     from nescio.benchmark.stack import describe
     from nescio.training import can_compile
@@ -98,10 +91,10 @@ def uci(
         raise InputError("--energy measures this machine and not a cluster; leave out --energy or --address.")
     if compiled and (request.protocol == "paper" or not can_compile()):
         raise InputError("--compile is for protocol sound, and needs a C++ compiler (g++ or clang++) on the path.")
-    if request.protocol == "sound" and address is None:
-        check_installed(request.methods)
     if not names[0]:
-        (request,) = _without_absent({"uci": request}).values()
+        (request,) = without_absent({"uci": request}).values()
+    if not names[1] and address is None:
+        request = without_uninstalled(request)
     plan = make_plan(request, describe(request))
     export = partial(export_records, protocol=protocol.value)
     run(plan, store, csv, export, times=times, energy=energy, engine=engine.value, jobs=jobs, address=address)
@@ -122,107 +115,19 @@ def ablation(
     """Leave out, exchange or turn up one thing at a time: the paper's ablations and ours."""
     from nescio.benchmark.ablation_runs import ablation_requests, make_ablation_plan
     from nescio.benchmark.exports import export_records
-    from nescio.benchmark.methods import check_installed
     from nescio.benchmark.stack import describe
 
     requests = ablation_requests(split_names(names), split_names(datasets), trials)
     check_run(store, csv, jobs)
-    if any(request.protocol == "sound" for request in requests.values()):
-        check_installed(())
     if not split_names(datasets):
-        requests = _without_absent(requests)
+        requests = without_absent(requests)
     plan = make_ablation_plan(requests, {name: describe(request) for name, request in requests.items()})
     run(plan, store, csv, partial(export_records, protocol="ablation"), energy=energy, jobs=jobs)
-
-
-def _without_absent(requests: dict[str, Request]) -> dict[str, Request]:
-    """The requests without the data sets that nobody named and that are not on this machine, which is told."""
-    from nescio.benchmark.names import PARTIAL
-    from nescio.benchmark.stack import keep_present
-
-    kept = keep_present(requests)
-    asked, left = ({name for request in of.values() for name in request.datasets} for of in (requests, kept))
-    absent = asked.difference(left, PARTIAL)  # a sample is no loss
-    if absent:
-        names, whole = ", ".join(sorted(absent)), ", ".join(requests.keys() - kept.keys())
-        told = f"; so nothing is left of {whole}" if whole else ""
-        typer.echo(f"Left out, since not on this machine: {names} (see nescio data list){told}.", err=True)
-    return kept
-
-
-def check_run(store: Path, csv: Path | None, jobs: int, times: Path | None = None) -> None:
-    """Refuse what would come to nothing, before anything runs."""
-    if jobs < 1:
-        raise InputError(f"--jobs must be a whole number of at least 1; got {jobs}.")
-    for path in (store, csv, times):
-        if path is not None:
-            check_destination(path)
-
-
-def run(
-    plan: Sequence[Stack],
-    store: Path,
-    csv: Path | None,
-    export: Callable[[Any, Path], int],
-    *,
-    energy: bool,
-    jobs: int,
-    times: Path | None = None,
-    **engine: Any,
-) -> None:
-    """Run what is missing, write the export, tell how it went."""
-    from nescio.benchmark.energy import measured_energy
-    from nescio.benchmark.records import provenance, write_records
-    from nescio.benchmark.run import run_plan, time_records
-    from nescio.benchmark.store import Store
-
-    if not plan:
-        raise InputError("there is nothing to run: none of these methods is run on these data sets.")
-    provenance()  # kept from here on: an export into the tree that ran changes what git says of it
-    meter = measured_energy() if energy else nullcontext()
-    with Store(store, create=True) as records:
-        try:
-            with meter as used:
-                summary = run_plan(plan, records, jobs=jobs, **engine)
-        except KeyboardInterrupt:
-            typer.echo(f"Interrupted; what was finished is in {store}, and the same command goes on.", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-        asked = {task for stack in plan for task in stack.tasks}
-        failures = [failure for failure in records.failures() if failure.task in asked]
-        typer.echo(_account(summary, failures), err=True)
-        if used is not None:
-            typer.echo(used.words(), err=True)
-        if times is not None and summary.spent:  # a run that had nothing to do leaves the account of the one before
-            write_records(times, time_records(summary, jobs, None if used is None else used.facts()))
-        stored = {task.protocol for task in records.done()}
-        if csv is not None and (not failures or stored & {task.protocol for task in asked}):
-            typer.echo(f"Wrote {export(records, csv)} records to {csv}.", err=True)
-    if failures:
-        raise typer.Exit(FAULT)
 
 
 def split_names(options: Sequence[str] | None) -> list[str]:
     """Names from options with commas between them."""
     return [name.strip() for option in options or [] for name in option.split(",") if name.strip()]
-
-
-def _account(summary: Summary, failures: Sequence[Failure]) -> str:
-    minutes, seconds = divmod(round(summary.seconds), 60)
-    lines = [
-        f"{summary.measured} trials measured in {minutes} min {seconds} s; {summary.there} were there before; "
-        f"{summary.failed} failed."
-    ]
-    if summary.shares:
-        shares = ", ".join(f"{method} {100.0 * share:.1f} %" for method, share in summary.shares.items())
-        lines.append(f"Share of the workers' time: {shares}.")
-    reasons = sorted(summary.apart.items(), key=lambda each: -each[1])
-    lines += [f"{counted(count, 'stack')} run part by part, since as a whole: {why}" for why, count in reasons[:10]]
-    if len(reasons) > 10:
-        lines.append(f"... and {counted(len(reasons) - 10, 'more reason')}.")
-    lines += [f"Failed: {' '.join(map(str, failure.task))}: {failure.error}" for failure in failures[:10]]
-    if len(failures) > 10:
-        lines.append(f"... and {len(failures) - 10} more failures; the store has them all.")
-    return "\n".join(lines)
 
 
 @bench.command()

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from nescio._validation import InputError
-from nescio.cli.bench import NAMES, Protocol, bench, check_run, run, split_names
+from nescio.cli.bench import NAMES, Protocol, bench, split_names
+from nescio.cli.bench_run import check_run, run
 
 __all__ = ["detect", "images"]
 

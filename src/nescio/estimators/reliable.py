@@ -130,9 +130,10 @@ class ReliableVarianceRegressor(DistributionRegressor):
 
     Source: skafte2019. Their released code sets the far variance in the units of y but uses it where y is standardised:
     that slip is mended here (``outside`` is in units of y). Also unlike there, a batch holds rows for the mean and rows
-    for the variance, so that both move at every step; the precision is integrated out in closed form; distances to the
-    centres are in units of what is usual for fresh rows, since in many columns everything is far from everything; the
-    shape exceeds 1, so the variance is finite; held-out rows choose the weights kept.
+    for the variance, so that both move at every step; the precision is integrated out, by matched moments where
+    the far variance has a share; distances to the centres are in units of what is usual for fresh rows, since in many
+    columns everything is far from everything; the shape exceeds 1, so the variance is finite; held-out rows choose the
+    weights kept.
 
     Parameters
     ----------
