@@ -41,6 +41,10 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
+$(VENV)/.peers: $(STAMP)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c requirements.lock $(PEERS)
+	touch $@
+
 demo: $(STAMP)
 	$(BIN)/nescio demo --out demo
 
@@ -72,12 +76,10 @@ contract: $(STAMP)
 support: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.support --csv support.csv
 
-foreign-mean: $(STAMP)
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PEERS)
+foreign-mean: $(VENV)/.peers
 	$(BIN)/python -m nescio.benchmark.foreign_mean --csv foreign_mean.csv
 
-baselines: $(STAMP)
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet $(PEERS)
+baselines: $(VENV)/.peers
 	$(BIN)/python -m nescio.benchmark.levels --csv baselines_1.csv \
 		--methods mean-variance beta-nll deep-ensemble mc-dropout evidential faithful
 	$(BIN)/python -m nescio.benchmark.levels --csv baselines_2.csv \

@@ -64,6 +64,7 @@ def test_a_tracker_that_fails_at_its_end_takes_nothing_with_it(monkeypatch):
     assert math.isnan(energy.kilowatt_hours)
     assert math.isnan(energy.kilograms)
     assert energy.words() == "Energy: codecarbon could not tell."
+    assert energy.facts() == {}
 
 
 def test_without_codecarbon_the_extra_is_named(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import sys
 from contextlib import contextmanager
@@ -187,11 +188,11 @@ def test_sets_that_are_not_here_are_left_out_and_told_where_nobody_named_them(mo
     assert result.exit_code == 0, result.output
     assert "2 trials measured" in result.stderr
     left_out = (
-        "Left out, since not on this machine: carbon, ccpp, concrete, kin8nm, naval, protein, superconductivity, "
+        "Not run, since not on this machine: carbon, ccpp, concrete, kin8nm, naval, protein, superconductivity, "
         "wine_red, wine_white, yacht (see nescio data list).\n"
     )
     assert result.stderr.startswith(left_out)
-    assert "Left out" not in uci(*options, "--datasets", "boston").stderr
+    assert "Not run" not in uci(*options, "--datasets", "boston").stderr
     monkeypatch.setattr(stack, "uci_names", list)
     none = uci(*options)
     assert none.exit_code == 2
@@ -209,7 +210,7 @@ def test_an_ablation_without_its_sets_is_left_out_and_refused_only_where_it_is_a
         stack.keep_present({"y": alone})
     assert without_absent(asked) == kept
     assert capsys.readouterr().err == (
-        "Left out, since not on this machine: carbon (see nescio data list); so nothing is left of z, y, a.\n"
+        "Not run, since not on this machine: carbon (see nescio data list); so nothing is left of z, y, a.\n"
     )
     monkeypatch.setattr(stack, "uci_names", lambda: ["energy"])
     refused = run("ablation", "n-steps", "--trials", "1")
@@ -236,7 +237,7 @@ def test_what_is_not_installed_is_told_before_anything_is_trained(monkeypatch, t
 def test_a_method_that_is_not_installed_is_left_out_where_nobody_named_it(monkeypatch):
     monkeypatch.setattr(methods, "PEERS", ("gp",))
     result = uci("--datasets", "boston", "--split", "standard", "--trials", "1")
-    assert result.stderr.startswith("Left out, since not installed: gp (pip install 'nescio[peers]').\n")
+    assert result.stderr.startswith("Not run, since not installed: gp (pip install 'nescio[peers]').\n")
     with Store(Path("records.db")) as store:
         tried = {task.method for task in store.done()} | {failure.task.method for failure in store.failures()}
     assert tried == set(METHODS) - {"gp"}  # most fail in this small world
@@ -252,7 +253,15 @@ def test_a_store_that_lacks_nothing_needs_no_library(monkeypatch):
     assert again.exit_code == 0, again.output
     assert "1 were there before" in again.stderr
     assert Path("out.csv").exists()
-    assert uci(*options, "--trials", "2").exit_code == 2
+    more = uci(*options, "--trials", "2")
+    assert more.exit_code == 2
+    assert "the measures need scoringrules" in more.stderr
+
+
+def test_an_empty_file_becomes_a_store():
+    Path("records.db").touch()
+    result = uci("--datasets", "boston", "--methods", "gp", "--split", "standard", "--trials", "1")
+    assert result.exit_code == 0, result.output
 
 
 def test_a_data_set_is_described_by_its_rows_columns_and_trials():
@@ -286,6 +295,20 @@ def test_tables_come_from_the_store_and_from_the_csv_alike(form):
         assert written.rstrip() == from_store.stdout.rstrip()
     if form == "json":
         assert {table["name"] for table in json.loads(written)} >= {"sound_ranks", "sound_counts"}
+
+
+def test_a_page_has_emissions_where_a_record_of_times_is_given_too():
+    columns = "protocol,dataset,split,method,trial,region,metric,value,seed,provenance"
+    with gzip.open("paper.csv.gz", "wt") as file:
+        file.write(f"{columns}\npaper,boston,standard,d-vv,0,all,seconds,2.0,2,1\n")
+    facts = "0.006,0123,2026-11-19,300.0"
+    times = f"protocol,method,worker_seconds,kilograms_co2,commit,date,run_seconds\npaper,d-vv,600.0,{facts}\n"
+    Path("times.csv").write_text(times)
+    Path("page.md").write_text("<!-- table:paper_times -->\n<!-- end of table -->\n")
+    for given, cell in ((("--csv", "times.csv"), " 0.000020 "), ((), "  ")):
+        result = run("page", "page.md", "--csv", "paper.csv.gz", *given)
+        assert result.exit_code == 0, result.output
+        assert f"| boston | 0.000064 | 16.0 |{cell}| 2.0 |  |" in Path("page.md").read_text()
 
 
 CLUSTER = ("--engine", "dask", "--address", "tcp://a:1")

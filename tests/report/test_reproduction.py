@@ -262,8 +262,9 @@ def test_running_times_stand_beside_the_printed_ones(committed, tmp_path):
     assert len(seconds) == 3
     assert boston[4].value == pytest.approx(sum(seconds) / 3, rel=1e-12)
     assert (boston[3].value, boston[5].value) == (None, None)
-    run = {"protocol": "paper", "kilograms_co2": "0.006"}
+    run = {"protocol": "paper", "kilograms_co2": "0.006", "commit": "a", "date": "b", "run_seconds": "300.0"}
     times = [{**run, "worker_seconds": "500.0"}, {**run, "worker_seconds": "100.0"}]
+    times.append({**run, "run_seconds": "20.0", "kilograms_co2": "0.0004", "worker_seconds": "40.0"})
     emitted = next(row[3].value for row in regression_times_table(workshop.uci("uci_paper.csv"), None, times).rows)
     assert float(emitted) == pytest.approx(1e-5 * sum(seconds) / 3, abs=5e-7)
     for other in (

@@ -22,7 +22,9 @@ class Energy:
     """Of CO₂ equivalents, by the mix of power at the place that codecarbon takes the machine for."""
 
     def facts(self) -> dict[str, float]:
-        """As columns of the record of a run."""
+        """As columns of the record of a run; none where the tracker could not tell."""
+        if math.isnan(self.kilowatt_hours):
+            return {}
         return {"kilowatt_hours": self.kilowatt_hours, "kilograms_co2": self.kilograms}
 
     def words(self) -> str:

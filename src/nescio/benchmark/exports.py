@@ -20,6 +20,7 @@ __all__ = [
     "Value",
     "export_records",
     "provenance_path",
+    "read_text",
     "read_values",
     "run_number",
     "stored_values",
@@ -83,24 +84,24 @@ def stored_values(store: Store, protocol: str | None = None) -> list[Value]:
     return [Value._make(record[:8]) for record in store.records(protocol)]
 
 
+def read_text(path: Path) -> str:
+    """What an exported file holds, plain or packed (``.gz``)."""
+    try:
+        packed = path.read_bytes()
+        return (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")
+    except (OSError, EOFError, UnicodeError) as error:
+        raise InputError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
 def times_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a file of records of where the time of a run went; none where it is another file."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = csv.DictReader(file)
-            return list(rows) if "worker_seconds" in (rows.fieldnames or ()) else []
-    except (OSError, UnicodeError):
-        return []  # a packed file, or one that is not there: whoever reads values says so
+    rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    return list(rows) if "worker_seconds" in (rows.fieldnames or ()) else []
 
 
 def read_values(path: Path, protocol: str | None = None) -> list[Value]:
     """The values of an exported CSV, plain or packed (``.gz``), in its order."""
-    try:
-        packed = path.read_bytes()
-        text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")
-    except (OSError, EOFError, UnicodeError) as error:
-        raise InputError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    rows = csv.reader(io.StringIO(text, newline=""))
+    rows = csv.reader(io.StringIO(read_text(path), newline=""))
     header = next(rows, [])
     missing = [name for name in COLUMNS[:8] if name not in header]
     if missing:

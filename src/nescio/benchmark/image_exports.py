@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from nescio._validation import InputError
-from nescio.benchmark.exports import DIGITS, run_number, write_export
+from nescio.benchmark.exports import DIGITS, read_text, run_number, write_export
 from nescio.benchmark.image_runs import PRESETS
 from nescio.benchmark.store import Record, Store
 
@@ -39,14 +39,10 @@ def image_rows(store: Store, kind: str) -> list[Mapping[str, str]]:
 
 def read_image_rows(path: Path) -> tuple[str, list[Mapping[str, str]]]:
     """What an exported file holds, ``"images"`` or ``"detection"``, and its rows; an empty word for another file."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            for kind, keys in KEYS.items():
-                if set(keys) <= set(reader.fieldnames or ()):
-                    return kind, list(reader)
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    for kind, keys in KEYS.items():
+        if set(keys) <= set(reader.fieldnames or ()):
+            return kind, list(reader)
     return "", []
 
 

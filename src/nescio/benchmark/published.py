@@ -140,18 +140,14 @@ def cell_notes(key: Key) -> list[str]:
     if key.method in ("ncp", "bbb") and key.dataset in LEAKED:
         notes.append("The target was among the inputs.")
     if key.method in ("mean-variance", "deep-ensemble"):
-        if key.dataset not in WINES:
-            notes.append(
-                "Early stopping watched the likelihood with the wrong sign; the variance was never trained."
-                if spread_only
-                else "Early stopping watched the likelihood with the wrong sign, and ended soon."
-            )
+        if spread_only and key.dataset not in WINES:
+            notes.append("Early stopping watched the likelihood with the wrong sign; the variance was never trained.")
         if key.dataset in SEVERAL_OUTPUTS:
             notes.append("One number was predicted for all outputs, the mean over them.")
     if key.method == "deep-ensemble" and spread_only:
         notes.append("The members' mean standard deviation and the variance of their means were added, then squared.")
     if key.method == "mc-dropout" and spread_only:
-        notes.append("The variance is the spread of the passes alone, without the noise, about the mean of others.")
+        notes.append("The variance is the spread of the passes alone, without the noise; the mean is of other passes.")
     if (
         key.method in ("mean-variance", "deep-ensemble", "mc-dropout")
         and key.metric == "expected_log_likelihood"

@@ -30,18 +30,21 @@ def without_absent(requests: dict[str, Request]) -> dict[str, Request]:
     if absent:
         whole = [name for name in requests if name not in kept]
         told = f"; so nothing is left of {', '.join(whole)}" if whole else ""
-        typer.echo(f"Left out, since not on this machine: {', '.join(absent)} (see nescio data list){told}.", err=True)
+        typer.echo(f"Not run, since not on this machine: {', '.join(absent)} (see nescio data list){told}.", err=True)
     return kept
 
 
 def without_uninstalled(request: Request) -> Request:
-    """The request without the methods that nobody named and whose library is not installed, which is told."""
+    """The request without the methods that nobody named and whose library is not installed, which is told.
+
+    What a store has of them stays in it, and in its exports.
+    """
     from nescio.benchmark.methods import without_library
 
     lacking = without_library(request.methods)
     if lacking:
         names = ", ".join(lacking)
-        typer.echo(f"Left out, since not installed: {names} (pip install 'nescio[peers]').", err=True)
+        typer.echo(f"Not run, since not installed: {names} (pip install 'nescio[peers]').", err=True)
     return request._replace(methods=tuple(name for name in request.methods if name not in lacking))
 
 
@@ -106,7 +109,7 @@ def _check_libraries(plan: Sequence[Stack], store: Path) -> None:
     from nescio.benchmark.store import Store
 
     missing = list(plan)
-    if store.exists():
+    if store.exists() and store.stat().st_size:  # an empty file becomes a store
         with Store(store) as records:
             missing = missing_stacks(plan, records)
     check_stacks(missing)
