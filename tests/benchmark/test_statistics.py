@@ -361,7 +361,7 @@ def test_count_tables_add_up_and_stand_beside_what_was_printed():
     ]  # fmt: skip
     of = lambda table, *labels: next(row for row in table.rows if (row[0].value, row[1].value) == labels)
     counted, fair = (
-        of(everything, "expected_log_likelihood", word)[2:] for word in ("counted", "faulty ones left out")
+        of(everything, "expected_log_likelihood", word)[2:] for word in ("counted", "without footnoted ones")
     )
     assert [cell.value for cell in counted] == [3, 4, 0, 0, 4, 0, 0, 2, 11]
     assert [cell.value for cell in fair] == [8, 8, 2, 1, None, None, None, 2, 3]
