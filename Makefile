@@ -76,7 +76,7 @@ contract: $(STAMP)
 support: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.support --csv support.csv
 
-foreign-mean: $(VENV)/.peers
+foreign-mean: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.foreign_mean --csv foreign_mean.csv
 
 baselines: $(VENV)/.peers

@@ -71,3 +71,15 @@ def test_without_codecarbon_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "codecarbon", None)
     with pytest.raises(InputError, match=r"--energy needs codecarbon.*nescio\[energy\]"), measured_energy():
         pass
+
+
+def test_a_codecarbon_that_is_too_old_is_told(monkeypatch):
+    class Older(Tracker):
+        def __init__(self, **options):
+            raise TypeError("unexpected keyword argument 'output_methods'")
+
+    module = ModuleType("codecarbon")
+    module.EmissionsTracker = Older
+    monkeypatch.setitem(sys.modules, "codecarbon", module)
+    with pytest.raises(InputError, match=r"--energy needs codecarbon 3\.3 or newer"), measured_energy():
+        pass

@@ -162,7 +162,11 @@ def test_a_stack_of_which_a_task_is_missing_is_run_whole(tmp_path):
 def test_records_of_a_cluster_tell_of_the_worker_and_others_of_the_run_as_it_began(tmp_path, monkeypatch):
     here, far = provenance(), {**provenance(), "hardware": "a machine far away, 64 cores"}
 
+    lost = made_up.plan(("vv",))[1]
+
     def measure(stack):
+        if stack == lost:  # with its worker: nobody tells where it was
+            return Outcome([], [Failure(task, "gone") for task in stack.tasks])
         return Outcome([Measurement(task, [("all", "rmse", 1.0)], 1.0) for task in stack.tasks], [], made=far)
 
     @contextmanager

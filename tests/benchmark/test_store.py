@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import shutil
 import sqlite3
@@ -193,3 +194,6 @@ def test_a_csv_that_is_no_export_is_one_sentence(tmp_path, text, words):
         read_values(tmp_path / "x.csv")
     with pytest.raises(InputError, match="cannot be read"):
         read_values(tmp_path / "missing.csv")
+    (tmp_path / "damaged.csv.gz").write_bytes(gzip.compress(text.encode())[:10] + b"\xff" * 20)
+    with pytest.raises(InputError, match=r"damaged\.csv\.gz' cannot be read"):
+        read_values(tmp_path / "damaged.csv.gz")

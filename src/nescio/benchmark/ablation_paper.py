@@ -13,7 +13,7 @@ from nescio.datasets.uci import UCIData
 
 __all__ = ["run_paper_variants", "variant_settings"]
 
-MOST_BATCHES = 4  # mixtures per trial: half of the benchmark's, since more leave the law of the pool alone
+MOST_BATCHES = 4  # half of the benchmark's, since more leave the law of the pool alone
 
 
 def variant_settings(dataset: str, kind: str, variant: Mapping[str, Any]) -> PaperSettings:

@@ -40,7 +40,11 @@ def measured_energy() -> AbstractContextManager[Energy]:
         from codecarbon import EmissionsTracker
     except ModuleNotFoundError as error:
         raise InputError("--energy needs codecarbon, which is not installed: pip install 'nescio[energy]'.") from error
-    return _measured(EmissionsTracker(output_methods=[], log_level="critical"))
+    try:
+        tracker = EmissionsTracker(output_methods=[], log_level="critical")
+    except TypeError as error:
+        raise InputError("--energy needs codecarbon 3.3 or newer: pip install 'nescio[energy]'.") from error
+    return _measured(tracker)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import math
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -89,7 +90,7 @@ def read_text(path: Path) -> str:
     try:
         packed = path.read_bytes()
         return (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8")
-    except (OSError, EOFError, UnicodeError) as error:
+    except (OSError, EOFError, UnicodeError, zlib.error) as error:
         raise InputError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from nescio.benchmark.cells import EMPTY, Cell, Group, Results, Table
 from nescio.benchmark.names import METHODS, PARTIAL
 from nescio.benchmark.statistics import TEST_OVER_TRAIN, Difference, paired_difference, spread
@@ -37,7 +39,7 @@ def ahead_table(results: Results, reference: str = "d-vv") -> list[Table]:
                 continue
             ahead = sum(gap.mean > 0 for gap in gaps.values())
             low = min(gaps, key=lambda dataset: gaps[dataset].low)
-            middle = sorted(gap.mean for gap in gaps.values())[len(gaps) // 2]
+            middle = median(gap.mean for gap in gaps.values())
             cells += [Cell(f"{ahead} of {len(gaps)}"), Cell(middle), Cell(f"{gaps[low].low:+.2f} ({low})")]
         if any(cell.value is not None for cell in cells):
             rows.append((Cell(rival), *cells))

@@ -30,7 +30,7 @@ Rows = list[tuple[str, str, float]]
 """Region, metric and value."""
 
 LARGEST_VARIANCE_ERROR = 1e12  # what the authors put for an infinite one before they averaged
-MOST_BATCHES = 8  # mixtures per trial; each adds more than 4,000 pseudo-inputs to the pool
+MOST_BATCHES = 8  # of a trial that have points placed around them; a mixture adds more than 4,000 to the pool
 
 
 def run_paper(

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from nescio._validation import InputError, check_one_of
+from nescio.benchmark.names import ON_NOISE
 from nescio.pseudo_inputs import GaussianNoise, MixtureDescent, Placement
 
 __all__ = ["METHODS", "PRIOR_RATES", "PaperSettings", "paper_settings"]
@@ -28,7 +29,6 @@ PRIOR_RATES: dict[str, tuple[float, float]] = {
     "wine_white": (0.413, 0.476),
     "yacht": (0.018, 0.05),
 }
-NOISE = ("superconductivity",)  # in 81 columns their walk failed, and d-VV ran on Gaussian noise
 DEFAULT_RATE = 0.5  # theirs where no rate was given; without a prior it serves the evaluation alone
 
 SMALL_BUDGET, LARGE_BUDGET = 20_000, 100_000  # optimisation steps
@@ -89,7 +89,7 @@ def paper_settings(name: str, kind: str, method: str) -> PaperSettings:
         return PaperSettings(DEFAULT_RATE, kl_weight=0.0)
     if method == "d-vv":
         settings = PaperSettings(rate, pseudo_weight=1.0)
-        return replace(settings, placement=GaussianNoise()) if name in NOISE else settings
+        return replace(settings, placement=GaussianNoise()) if name in ON_NOISE else settings
     if name != "yacht":
         raise InputError(
             f"the authors swapped two values for yacht alone; method 'd-vv-swapped' has none for {name!r}."

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nescio.benchmark.cells import EMPTY, Cell, Group, Results, Table
-from nescio.benchmark.names import FULL_DATASETS, METRICS, PAPER_METHODS
+from nescio.benchmark.names import FULL_DATASETS, METRICS, ON_NOISE, PAPER_METHODS
 from nescio.benchmark.published import (
     NOISE_NOTE,
     PRINTED_COUNTS,
@@ -81,13 +81,18 @@ def raw_tables(results: Results) -> list[Table]:
 
 
 def _own_cell(results: Results, key: Key) -> Cell:
-    on_noise = (key.dataset, key.method) == ("superconductivity", "d-vv")  # as the authors did
+    on_noise = key.method == "d-vv" and key.dataset in ON_NOISE
     return _shown(_ours(results, key), notes=(NOISE_NOTE,) if on_noise else ())
 
 
 def _missing(results: Results) -> str:
-    there = {name for group, datasets in results.items() if group.protocol == "paper" for name in datasets}
-    return ", ".join(name for name in FULL_DATASETS if name not in there)
+    there = {
+        (group.split, name) for group, datasets in results.items() if group.protocol == "paper" for name in datasets
+    }
+    lacking = {name: [word for split, word in SPLITS.items() if (split, name) not in there] for name in FULL_DATASETS}
+    return ", ".join(
+        name if len(words) == len(SPLITS) else f"{name} ({words[0]})" for name, words in lacking.items() if words
+    )
 
 
 def _has(results: Results, method: str) -> bool:

@@ -98,9 +98,9 @@ def pseudo_input_pool(
     For a descent a mixture is fitted to each batch and walked down; ``densities`` keeps the mixtures of this trial for
     the next settings. Noise is in units of the spread of all entries of the table, as theirs was.
 
-    Deviation: the authors placed points around every batch, and each fit started from the one before. Here at most
-    ``most_batches`` batches are taken, drawn at random (more of them enlarge the pool and leave its law alone), and
-    each fit starts afresh.
+    Deviation: the authors placed points around every batch, and the fit to a full batch started from the one before.
+    Here at most ``most_batches`` batches are taken, drawn at random (more of them enlarge the pool and leave its law
+    alone), and each fit starts afresh.
     """
     placement: Placement = settings.placement
     order = torch.randperm(len(points), generator=generator)

@@ -31,7 +31,7 @@ FIRST_PAPER_SEED = 2
 LARGEST_STACK = 10  # trials, or one more than be left alone; more would not be faster, and would be lost together
 LARGE_TABLE = 20_000  # rows, above which the tables of many trials crowd the memory of a worker
 LARGEST_STACK_OF_LARGE = 2
-MOST_CELLS = 2**24  # of tables side by side in protocol paper: 64 MiB in single precision, and as much for each pool
+MOST_CELLS = 2**24  # of tables side by side in protocol paper: 64 MiB in single precision
 TRIALS = {
     "paper": {"standard": 3, "gap": 1_000},  # of the authors' VV and d-VV runs; a hole for each feature
     "sound": {"standard": 10, "gap": 10, "tail": 10},

@@ -96,7 +96,7 @@ def run_plan(
         def finish(stack: Stack, outcome: Outcome) -> None:
             made = provenance() if address is None or outcome.made is None else outcome.made
             store.add(outcome.measurements, outcome.failures, made)
-            if made not in makers:
+            if outcome.measurements and made not in makers:
                 makers.append(made)
             for measurement in outcome.measurements:
                 spent[measurement.task.method] = spent.get(measurement.task.method, 0.0) + measurement.seconds

@@ -126,11 +126,12 @@ def regression_times_table(paper: Results, sound: Results | None, times: Sequenc
     )  # fmt: skip
     notes = (
         "One fit of d-VV. Ours: mean ± standard deviation over random splits. In protocol paper the trials of a data "
-        "set train in one stack and share its time; in protocol sound first fits of a kind waited for the compiler.",
+        "set train in one stack and share its time.",
         "Hardware: printed, an RTX 3080; ours, as the files *_provenance.csv say.",
         "Ours of CO₂: the run's, by codecarbon's estimate (nescio bench --energy), in proportion to the time."
         if rate is not None
-        else "Energy was not measured in the recorded runs; nescio bench --energy does.",
+        else "Ours of CO₂: no record of it was given. nescio bench uci --energy --times FILE makes one, and nescio "
+        "bench page --csv FILE shows it.",
     )
     return Table("paper_times", "Running times of regression", columns, tuple(rows), notes, digits=1)
 

@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
     apart: str = ""
     """Why it was run part by part, where it failed as a whole."""
     made: Mapping[str, str] | None = None
-    """Commit, versions and hardware of the worker that ran it; None where that is the process that asks."""
+    """Commit, versions and hardware of the worker that ran it; None where none lived to tell."""
 
 
 def keep_present(requests: Mapping[str, Request]) -> tuple[dict[str, Request], list[str]]:

@@ -94,7 +94,8 @@ def raw(metric: str) -> Callable[[Workshop], Piece]:
             + RAW_WORDS[metric],
             (
                 "An agreement is a mean within two published standard deviations, a tenth of the value, or 0.02, "
-                "whichever is largest. Letters mark published cells that are faulty, with the reason below the table.",
+                "whichever is largest. Letters refer to the notes below the table: on a published cell, to what is "
+                "wrong with it.",
             ),
             tables=(workshop.table(f"paper_{metric}", PAPER),),
         )
