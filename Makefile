@@ -4,18 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
-# Of the extra peers; not in the lock file, since comparisons alone need it.
+# Of the extras peers and ray; not in the lock file, since comparisons alone need them.
 PEERS := ngboost==0.5.11
+RAY := ray==2.60.0
 # Workers use one thread each: two threads on a shared core are slower than one.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help setup demo test check lint types clean \
+.PHONY: help setup demo test test-extras check lint types clean \
 	quality toy contract support foreign-mean baselines speed scaling card figures docs
 
 help:
 	@echo "make demo          the toy regression: a table, figures and a page in demo/"
 	@echo "make test          everything that CI runs"
 	@echo "make check         the fast part of it"
+	@echo "make test-extras   what needs NGBoost or Ray, which make test skips"
 	@echo "make docs          the documentation, in docs/_build/html"
 	@echo "make clean         away with .venv, the demo and what the measurements below wrote here"
 	@echo
@@ -45,6 +47,10 @@ $(VENV)/.peers: $(STAMP)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c requirements.lock $(PEERS)
 	touch $@
 
+$(VENV)/.ray: $(STAMP)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c requirements.lock $(RAY)
+	touch $@
+
 demo: $(STAMP)
 	$(BIN)/nescio demo --out demo
 
@@ -62,6 +68,10 @@ check: lint types
 test: lint types
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(JOBS) tests
 	$(TEST_ENV) $(BIN)/python -m pytest -q --doctest-modules src/nescio
+
+test-extras: $(VENV)/.peers $(VENV)/.ray
+	$(TEST_ENV) $(BIN)/python -m pytest -q tests/estimators/test_baselines_2.py tests/benchmark/test_run.py \
+		-k "ngboost or NaturalBoosting or ray_cluster"
 
 quality: $(STAMP)
 	$(BIN)/python -m nescio.benchmark.quality --csv quality.csv --jobs $(JOBS)
