@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -20,25 +17,13 @@ from nescio.benchmark.store import Store
 
 
 @pytest.fixture
-def world(tmp_path):
+def world(data_folder):
     """The environment of a process that finds one table of 80 rows, called yacht."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=(80, 3)) * [1.0, 30.0, 0.2] + [5.0, 0.0, -7.0]
     rows = np.c_[x, 40.0 * x[:, 0] + x[:, 1] + rng.normal(size=80)]
-    text = "\n".join(["a,b,c,t", *(",".join(f"{value:.6f}" for value in row) for row in rows)])
-    packed = gzip.compress(text.encode())
-    (tmp_path / "uci").mkdir()
-    (tmp_path / "uci" / "yacht.csv.gz").write_bytes(packed)
-    entry = {
-        "name": "yacht",
-        "file": "uci/yacht.csv.gz",
-        "sha256": hashlib.sha256(packed).hexdigest(),
-        "n": 80,
-        "features": ["a", "b", "c"],
-        "targets": ["t"],
-    }
-    (tmp_path / "manifest.json").write_text(json.dumps({"uci": [entry]}))
-    return os.environ | {"NESCIO_DATA": str(tmp_path), "NESCIO_CACHE": str(tmp_path / "cache")}
+    folder = data_folder("yacht", "\n".join(["a,b,c,t", *(",".join(f"{value:.6f}" for value in row) for row in rows)]))
+    return os.environ | {"NESCIO_DATA": str(folder), "NESCIO_CACHE": str(folder / "cache")}
 
 
 def start(folder, environment, name, methods):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import json
 import os
 
 import numpy as np
@@ -17,20 +15,8 @@ needs_data = pytest.mark.skipif("NESCIO_DATA" not in os.environ, reason="NESCIO_
 
 
 @pytest.fixture
-def folder(tmp_path):
-    packed = gzip.compress(b"a,b,t\n1,2,3.5\n4,5,-6e-3\n")
-    (tmp_path / "uci").mkdir()
-    (tmp_path / "uci" / "small.csv.gz").write_bytes(packed)
-    entry = {
-        "name": "small",
-        "file": "uci/small.csv.gz",
-        "sha256": hashlib.sha256(packed).hexdigest(),
-        "n": 2,
-        "features": ["a", "b"],
-        "targets": ["t"],
-    }
-    (tmp_path / "manifest.json").write_text(json.dumps({"uci": [entry]}))
-    return tmp_path
+def folder(data_folder):
+    return data_folder("small", "a,b,t\n1,2,3.5\n4,5,-6e-3\n")
 
 
 def test_a_table_is_cut_into_features_and_targets(folder, monkeypatch):
