@@ -16,6 +16,7 @@ class Tracker:
     """Stands in for codecarbon's; it uses two watt hours."""
 
     running = 0
+    region = "the south"
 
     def __init__(self, **options):
         assert options["output_methods"] == []
@@ -25,7 +26,7 @@ class Tracker:
 
     def stop(self):
         Tracker.running -= 1
-        self.final_emissions_data = SimpleNamespace(energy_consumed=0.002)
+        self.final_emissions_data = SimpleNamespace(energy_consumed=0.002, region=self.region, country_name="Iceland")
         return 0.0007
 
 
@@ -37,11 +38,15 @@ def tracker(monkeypatch):
 
 
 @pytest.mark.usefixtures("tracker")
-def test_energy_and_carbon_are_told_in_one_sentence():
+def test_energy_carbon_and_place_are_told_in_one_sentence(monkeypatch):
     with measured_energy() as energy:
         assert Tracker.running == 1
-    assert energy.words() == "Energy: 0.002 kWh, 0.0007 kg of CO2, by codecarbon's estimate."
-    assert energy.facts() == {"kilowatt_hours": 0.002, "kilograms_co2": 0.0007}
+    assert energy.words() == "Energy: 0.002 kWh, 0.0007 kg of CO2, by codecarbon's estimate for the south, Iceland."
+    assert energy.facts() == {"kilowatt_hours": 0.002, "kilograms_co2": 0.0007, "place": "the south, Iceland"}
+    monkeypatch.setattr(Tracker, "region", None)
+    with measured_energy() as energy:
+        pass
+    assert energy.place == "Iceland"
 
 
 @pytest.mark.usefixtures("tracker")

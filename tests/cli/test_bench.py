@@ -116,7 +116,7 @@ def test_where_the_time_went_is_written_and_a_run_with_nothing_to_do_leaves_it()
 def test_the_energy_of_a_run_is_in_the_record_of_its_times(monkeypatch):
     @contextmanager
     def measured():
-        yield Energy(0.002, 0.0007)
+        yield Energy(0.002, 0.0007, "Iceland")
 
     monkeypatch.setattr(energy, "measured_energy", measured)
     options = ("--datasets", "boston", "--methods", "vv", "--split", "standard", "--trials", "1")
@@ -125,7 +125,7 @@ def test_the_energy_of_a_run_is_in_the_record_of_its_times(monkeypatch):
     assert "0.002 kWh" in result.stderr
     with Path("times.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
-    assert (row["kilowatt_hours"], row["kilograms_co2"]) == ("0.002", "0.0007")
+    assert (row["kilowatt_hours"], row["kilograms_co2"], row["place"]) == ("0.002", "0.0007", "Iceland")
 
 
 def test_a_failed_trial_is_told_and_the_rest_is_there():
@@ -305,7 +305,7 @@ def test_a_page_has_emissions_where_a_record_of_times_is_given_too():
     times = f"protocol,method,worker_seconds,kilograms_co2,commit,date,run_seconds\npaper,d-vv,600.0,{facts}\n"
     Path("times.csv").write_text(times)
     Path("page.md").write_text("<!-- table:paper_times -->\n<!-- end of table -->\n")
-    for given, cell in ((("--csv", "times.csv"), " 0.000020 "), ((), "  ")):
+    for given, cell in ((("--csv", "times.csv"), " 2e-05 "), ((), "  ")):
         result = run("page", "page.md", "--csv", "paper.csv.gz", *given)
         assert result.exit_code == 0, result.output
         assert f"| boston | 0.000064 | 16.0 |{cell}| 2.0 |  |" in Path("page.md").read_text()

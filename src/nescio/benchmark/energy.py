@@ -19,19 +19,22 @@ class Energy:
 
     kilowatt_hours: float = float("nan")
     kilograms: float = float("nan")
-    """Of CO₂ equivalents, by the mix of power at the place that codecarbon takes the machine for."""
+    """Of CO₂ equivalents, by the mix of power at the place."""
+    place: str = "a place that it does not name"
+    """Where codecarbon takes the machine to be: it asks a server, and where it reaches none it takes Quebec."""
 
-    def facts(self) -> dict[str, float]:
+    def facts(self) -> dict[str, object]:
         """As columns of the record of a run; none where the tracker could not tell."""
         if math.isnan(self.kilowatt_hours):
             return {}
-        return {"kilowatt_hours": self.kilowatt_hours, "kilograms_co2": self.kilograms}
+        return {"kilowatt_hours": self.kilowatt_hours, "kilograms_co2": self.kilograms, "place": self.place}
 
     def words(self) -> str:
         """One sentence."""
         if math.isnan(self.kilowatt_hours):
             return "Energy: codecarbon could not tell."
-        return f"Energy: {self.kilowatt_hours:.3g} kWh, {self.kilograms:.3g} kg of CO2, by codecarbon's estimate."
+        amounts = f"{self.kilowatt_hours:.3g} kWh, {self.kilograms:.3g} kg of CO2"
+        return f"Energy: {amounts}, by codecarbon's estimate for {self.place}."
 
 
 def measured_energy() -> AbstractContextManager[Energy]:
@@ -57,3 +60,5 @@ def _measured(tracker: Any) -> Iterator[Energy]:
         kilograms, found = tracker.stop(), getattr(tracker, "final_emissions_data", None)
         if kilograms is not None and found is not None:  # it swallows its own errors, and then tells nothing
             energy.kilograms, energy.kilowatt_hours = float(kilograms), float(found.energy_consumed)
+            names = (getattr(found, name, None) for name in ("region", "country_name"))
+            energy.place = ", ".join(filter(None, names)) or energy.place

@@ -40,7 +40,7 @@ class Summary(NamedTuple):
 
 
 def time_records(
-    summary: Summary, protocol: str, jobs: int, energy: Mapping[str, float] | None = None
+    summary: Summary, protocol: str, jobs: int, energy: Mapping[str, object] | None = None
 ) -> list[dict[str, object]]:
     """Records of where the time of a run went: a row for each method, and what is said of the run in every row.
 

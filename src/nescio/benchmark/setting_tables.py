@@ -117,7 +117,7 @@ def regression_times_table(paper: Results, sound: Results | None, times: Sequenc
     for name in FULL_DATASETS:
         carbon, seconds = REGRESSION_TIMES[name]
         ours = spread_cell(_seconds(paper, "paper", name))
-        emitted = EMPTY if rate is None or not isinstance(ours.value, float) else Cell(f"{rate * ours.value:.6f}")
+        emitted = EMPTY if rate is None or not isinstance(ours.value, float) else Cell(f"{rate * ours.value:.2g}")
         rest = spread_cell(_seconds(sound, "sound", name))
         rows.append((Cell(name), Cell(f"{carbon:.6f}"), Cell(seconds), emitted, ours, rest))
     columns = (
@@ -128,7 +128,8 @@ def regression_times_table(paper: Results, sound: Results | None, times: Sequenc
         "One fit of d-VV. Ours: mean ± standard deviation over random splits. In protocol paper the trials of a data "
         "set train in one stack and share its time.",
         "Hardware: printed, an RTX 3080; ours, as the files *_provenance.csv say.",
-        "Ours of CO₂: the run's, by codecarbon's estimate (nescio bench --energy), in proportion to the time."
+        "Ours of CO₂: the run's, by codecarbon's estimate (nescio bench --energy), in proportion to the time. It hangs "
+        "on the place that codecarbon takes the machine to be at, and on the power that it takes it to draw."
         if rate is not None
         else "Ours of CO₂: no record of it was given. nescio bench uci --energy --times FILE makes one, and nescio "
         "bench page --csv FILE shows it.",
