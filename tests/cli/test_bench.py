@@ -305,7 +305,7 @@ def test_a_page_has_emissions_where_a_record_of_times_is_given_too():
     times = f"protocol,method,worker_seconds,kilograms_co2,commit,date,run_seconds\npaper,d-vv,600.0,{facts}\n"
     Path("times.csv").write_text(times)
     Path("page.md").write_text("<!-- table:paper_times -->\n<!-- end of table -->\n")
-    for given, cell in ((("--csv", "times.csv"), " 2e-05 "), ((), "  ")):
+    for given, cell in ((("--csv", "times.csv"), " 2.0e-05 "), ((), "  ")):
         result = run("page", "page.md", "--csv", "paper.csv.gz", *given)
         assert result.exit_code == 0, result.output
         assert f"| boston | 0.000064 | 16.0 |{cell}| 2.0 |  |" in Path("page.md").read_text()

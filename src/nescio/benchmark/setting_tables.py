@@ -117,7 +117,7 @@ def regression_times_table(paper: Results, sound: Results | None, times: Sequenc
     for name in FULL_DATASETS:
         carbon, seconds = REGRESSION_TIMES[name]
         ours = spread_cell(_seconds(paper, "paper", name))
-        emitted = EMPTY if rate is None or not isinstance(ours.value, float) else Cell(f"{rate * ours.value:.2g}")
+        emitted = EMPTY if rate is None or not isinstance(ours.value, float) else Cell(f"{rate * ours.value:.1e}")
         rest = spread_cell(_seconds(sound, "sound", name))
         rows.append((Cell(name), Cell(f"{carbon:.6f}"), Cell(seconds), emitted, ours, rest))
     columns = (
