@@ -20,21 +20,22 @@ class Energy:
     kilowatt_hours: float = float("nan")
     kilograms: float = float("nan")
     """Of CO₂ equivalents, by the mix of power at the place."""
-    place: str = "a place that it does not name"
+    place: str = ""
     """Where codecarbon takes the machine to be: it asks a server, and where it reaches none it takes Quebec."""
 
     def facts(self) -> dict[str, object]:
         """As columns of the record of a run; none where the tracker could not tell."""
         if math.isnan(self.kilowatt_hours):
             return {}
-        return {"kilowatt_hours": self.kilowatt_hours, "kilograms_co2": self.kilograms, "place": self.place}
+        place = {"place": self.place} if self.place else {}
+        return {"kilowatt_hours": self.kilowatt_hours, "kilograms_co2": self.kilograms, **place}
 
     def words(self) -> str:
         """One sentence."""
         if math.isnan(self.kilowatt_hours):
             return "Energy: codecarbon could not tell."
         amounts = f"{self.kilowatt_hours:.3g} kWh, {self.kilograms:.3g} kg of CO2"
-        return f"Energy: {amounts}, by codecarbon's estimate for {self.place}."
+        return f"Energy: {amounts}, by codecarbon's estimate{f' for {self.place}' if self.place else ''}."
 
 
 def measured_energy() -> AbstractContextManager[Energy]:
@@ -46,7 +47,7 @@ def measured_energy() -> AbstractContextManager[Energy]:
     try:
         tracker = EmissionsTracker(output_methods=[], log_level="critical")
     except TypeError as error:
-        raise InputError("--energy needs codecarbon 3.3 or newer: pip install 'nescio[energy]'.") from error
+        raise InputError(f"--energy needs codecarbon 3.3 or newer: pip install 'nescio[energy]' ({error}).") from error
     return _measured(tracker)
 
 
@@ -61,4 +62,4 @@ def _measured(tracker: Any) -> Iterator[Energy]:
         if kilograms is not None and found is not None:  # it swallows its own errors, and then tells nothing
             energy.kilograms, energy.kilowatt_hours = float(kilograms), float(found.energy_consumed)
             names = (getattr(found, name, None) for name in ("region", "country_name"))
-            energy.place = ", ".join(filter(None, names)) or energy.place
+            energy.place = ", ".join(filter(None, names))

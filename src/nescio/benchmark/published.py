@@ -180,7 +180,7 @@ def general_notes(metric: str) -> list[str]:
         )
     if metric == "kl_ood_inside":
         notes.append(
-            "Published and ours: on uniform points in a box around the test rows, one to two of their ranges wide, and "
-            "not on pseudo-inputs."
+            "Published and ours: on uniform points in a box around the test rows, not on pseudo-inputs. A side of the "
+            "box is twice the range of the test rows, times their standard deviation."
         )
     return notes
