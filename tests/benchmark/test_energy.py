@@ -30,11 +30,15 @@ class Tracker:
         return 0.0007
 
 
+def install(monkeypatch, tracker):
+    module = ModuleType("codecarbon")
+    module.EmissionsTracker = tracker
+    monkeypatch.setitem(sys.modules, "codecarbon", module)
+
+
 @pytest.fixture
 def tracker(monkeypatch):
-    module = ModuleType("codecarbon")
-    module.EmissionsTracker = Tracker
-    monkeypatch.setitem(sys.modules, "codecarbon", module)
+    install(monkeypatch, Tracker)
 
 
 @pytest.mark.usefixtures("tracker")
@@ -61,9 +65,7 @@ def test_a_tracker_that_fails_at_its_end_takes_nothing_with_it(monkeypatch):
         def stop(self):  # codecarbon swallows its own errors
             Tracker.running -= 1
 
-    module = ModuleType("codecarbon")
-    module.EmissionsTracker = Failing
-    monkeypatch.setitem(sys.modules, "codecarbon", module)
+    install(monkeypatch, Failing)
     with measured_energy() as energy:
         pass
     assert math.isnan(energy.kilowatt_hours)
@@ -83,8 +85,6 @@ def test_a_codecarbon_that_is_too_old_is_told(monkeypatch):
         def __init__(self, **options):
             raise TypeError("unexpected keyword argument 'output_methods'")
 
-    module = ModuleType("codecarbon")
-    module.EmissionsTracker = Older
-    monkeypatch.setitem(sys.modules, "codecarbon", module)
+    install(monkeypatch, Older)
     with pytest.raises(InputError, match=r"--energy needs codecarbon 3\.3 or newer"), measured_energy():
         pass
